@@ -27,8 +27,8 @@ def with_key(row: dict) -> dict:
     return row | {"key": made.key_of(row)}
 
 
-def said(rows, accept=lambda row: True):
-    return recommend(store.frame(rows), accept)
+def said(rows):
+    return recommend(store.frame(rows))
 
 
 def test_the_fastest_is_recommended_with_its_gain_over_dense():

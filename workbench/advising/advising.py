@@ -10,7 +10,7 @@ import hashlib
 import math
 import shlex
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -96,6 +96,7 @@ class Answer:
         }
         return {
             "verdict": recommendation.verdict,
+            "answer": recommendation.answer.facts if recommendation.answer else None,
             **(comparison_facts(recommendation.time) if recommendation.time else {}),
             "why": str(recommendation.headline),
             "recommended": recommendation.settings,
@@ -404,10 +405,14 @@ class _Advising:
         self.seconds_reserve = min(usual * min(clock.slowdown, SLOWDOWN_MOST), clock.left / 3)
         self.spec = self._spec(self.candidates, 0.0)
         self.by_key: dict[str, Configuration] = {}
+        self.predicted: list[dict[str, Any]] = []
         self.is_stopped, self.is_cut, self.seconds_compiled, self.measured = False, False, 0.0, 0
 
     def _affordable_first(self, able: list[dict[str, Any]]) -> list[Mapping[str, Any]]:
-        """Return the candidates of the first race: the likely fastest by the cost model, and a few others."""
+        """Return the candidates of the first race: the likely fastest by the cost model, and a few others.
+
+        A lazy update that trains another model than dense is only reported next to the exact one.
+        """
         planned = [Configuration(**{**self.settings, **one}) for one in able]
         seconds = [
             planned_row(configuration, self.problem)["seconds_predicted"] if configuration.device == "cpu" else None
@@ -415,7 +420,11 @@ class _Advising:
         ]
         likely, others = likely_first(able, seconds)
         limit, each = self.first_share * self.clock.left, SECONDS_TRIAL * self.clock.slowdown
-        return [*likely[: affordable_candidates(limit, each)], *others[: int(FAR_SHARE * limit / each)]]
+        first = [*likely[: affordable_candidates(limit, each)], *others[: int(FAR_SHARE * limit / each)]]
+        exact = [{**one, "update": "lazy"} for one in first if one["update"] == "exact"]
+        return [
+            one for one in first if self.lazy or one in exact or is_faithful(Configuration(**{**self.settings, **one}))
+        ]
 
     def race(self) -> None:
         """Measure all candidates on the data as it is; without enough time nothing, if predictions can answer."""
@@ -481,9 +490,10 @@ class _Advising:
         rows = max((row["rows_trained"] or 0 for row in both), default=0)
         larger = {"batch_rows": LARGER_BATCH * batch}
         density = self._density(known, both)
+        able = (named,) if self.density is not None else (self.candidates, named)  # most are at the density asked about
         return [
             *([_Variation("batch", larger, named)] if not self.batch_rows and rows >= LARGER_BATCH * batch else []),
-            *([_Variation("density", density, able) for able in (self.candidates, named)] if density else []),
+            *([_Variation("density", density, some) for some in able] if density else []),
         ]
 
     def _density(self, known: Recommendation, both: list[Mapping[str, Any]]) -> dict[str, Any]:
@@ -502,6 +512,7 @@ class _Advising:
         self.spec = self._spec(able, seconds - self.seconds_reserve)
         run_folder.start_run(self.spec, self.folder)
         self._name_configurations()  # while the run loads libraries
+        run_folder.write_predictions(self.folder, self.predicted)
         self.follow(heading, self.folder, self.clock.spent, self.clock.budget)
         state: Progress = run_folder.read_progress(self.folder)
         if state.state == "failed":
@@ -511,12 +522,13 @@ class _Advising:
         self.measured += state.done - state.reused
 
     def _name_configurations(self) -> None:
-        """Set `by_key` to the configurations of the present spec by their keys."""
+        """Set `by_key` to the configurations of the present spec by their keys, `predicted` to what is expected."""
         contents = Contents()
         self.by_key = {
             grid.configuration_key(configuration, contents): configuration
             for configuration in grid.expand_grid(self.spec).configurations
         }
+        self.predicted = self._predict_configurations()
 
     def _spec(self, able: list[dict[str, Any]], seconds: float) -> Spec:
         """Return the spec of a sweep in which `able`, the settings of candidates, race within `seconds`."""
@@ -537,24 +549,19 @@ class _Advising:
 
     def recommended(self) -> Recommendation:
         """Return the recommendation from the records so far; configurations without a time are predicted."""
-        accepted = {key for key, configuration in self.by_key.items() if self.lazy or is_faithful(configuration)}
         rows = run_folder.read_current_records(self.folder)
-        timed = {row["key"] for row in rows if row["status"] in NUMBERED}
-        planned = self._predict_configurations(self.by_key.keys() - timed)
-        rows = [_fill_from_prediction(row, planned.pop(row["key"], {})) for row in rows] + [
-            store.new_row(**row) for row in planned.values()
-        ]
-        return recommend(store.frame(rows), lambda row: row["key"] in accepted, self.density)
+        return recommend(store.frame(run_folder.with_predictions(rows, self.predicted)))
 
-    def _predict_configurations(self, keys: Collection[str]) -> dict[str, dict[str, Any]]:
-        """Return {key: predicted columns} of unmeasured configurations on the CPU at the density of the data."""
+    def _predict_configurations(self) -> list[dict[str, Any]]:
+        """Return the predicted columns of each configuration on the CPU at the density and batch size asked about."""
         limit = 0.8 * memory.available_bytes()
-        able = {
-            key: configuration
-            for key in keys
-            if (configuration := self.by_key[key]).density == self.density and configuration.device == "cpu"
-        }
-        return {key: self._predict_row(configuration, key, limit) for key, configuration in able.items()}
+        return [
+            self._predict_row(configuration, key, limit)
+            for key, configuration in self.by_key.items()
+            if configuration.device == "cpu"
+            and configuration.density == self.density
+            and configuration.batch_rows == self.candidates[0]["batch_rows"]
+        ]
 
     def _predict_row(self, configuration: Configuration, key: str, limit: float) -> dict[str, Any]:
         """Return predicted columns of a configuration under its key; rough seconds if it has no formula.
@@ -587,13 +594,6 @@ class _Advising:
             self.is_stopped,
             self.seconds_compiled,
         )
-
-
-def _fill_from_prediction(row: dict[str, Any], planned: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the record of a trial without a time with its None columns filled from `planned`; others unchanged."""
-    if row["status"] in NUMBERED:
-        return row
-    return row | {name: value for name, value in planned.items() if row[name] is None}
 
 
 def _candidate(configuration: Configuration) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from workbench import settings
 from workbench.analysis import compare_devices, configurations, execution, outliers, recommendation, verdict_text
+from workbench.analysis.answers import answered_groups
 from workbench.analysis.breakeven import (
     BreakEven,
     baseline,
@@ -363,12 +364,12 @@ class Advice:
 
 
 def advise(frame: pd.DataFrame) -> Advice:
-    """Return the advice from trial records, over all groups of comparable ones; the verdict is on the largest group.
+    """Return the advice from trial records, over all groups of comparable ones; the verdict is on that of the answer.
 
     Without records the verdict says that there is no answer yet.
     """
     pooled = configurations.pool_rounds(frame)  # once for all that follows
-    groups = configurations.groups(pooled)
+    groups = answered_groups(pooled)
     if not groups:
         return Advice("There is no answer yet: no rows were given.")
     several = len(groups) > 1
@@ -396,7 +397,7 @@ def _verdict(groups: Sequence[configurations.Group]) -> str:
     group = groups[0]
     parts = [headline(group, measure)[1] for measure in MEASURES]
     which = f"configurations {group.label}" if group.label.startswith(("on ", "with ")) else group.label
-    of_several = f"This is for {which}, the largest of {len(groups)} groups measured." if len(groups) > 1 else ""
+    of_several = f"This is for {which}, one of {len(groups)} groups measured." if len(groups) > 1 else ""
     return " ".join(filter(None, (*parts, of_several)))
 
 

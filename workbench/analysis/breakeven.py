@@ -345,7 +345,8 @@ def _crossing(compared: list[Contest], measure: str) -> tuple[float, float, floa
     from scipy.optimize import isotonic_regression  # half a second to import, and only a break-even needs it
 
     middle = _zero_crossings(x[between], isotonic_regression(y[between]).x)[1]
-    return tuple(float(np.exp(np.clip(log, x[won], x[lost]))) for log in (np.clip(middle, *ends), *ends))
+    low_end, high_end = (float(np.exp(np.clip(end, x[won], x[lost]))) for end in ends)
+    return float(np.clip(np.exp(middle), low_end, high_end)), low_end, high_end
 
 
 def ratio_between_densities(low: Contest, high: Contest, density: float, measure: str) -> Ratio:

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 from workbench.analysis import configurations
 from workbench.analysis.configurations import line_key
+from workbench.analysis.estimates import PREDICTION, posterior_of
 from workbench.analysis.intervals import COMPUTED, Interval, interval_of, number_or_none, trials_of
-from workbench.measure.posterior import EQUIVALENCE_MARGIN, LIKELY, Posterior, Ratio, Scatter, posterior
+from workbench.measure.posterior import EQUIVALENCE_MARGIN, LIKELY, Ratio, posterior
 from workbench.measure.rounds import share_a_run
 
 Record = Mapping[str, Any]
@@ -21,7 +22,7 @@ HOLDS_ONE = "neither is significantly better"
 PARTLY = "a configuration that may be better was not measured here"
 NO_DENSE = "dense was not measured"
 NO_SPARSE = "no sparse configuration was measured"
-WORSE = "every sparse configuration trained a worse model"
+WORSE = "every sparse configuration trained another model"
 NO_RESULT = "a side has no result"
 APART = "no run has both"
 REMEDY = {
@@ -117,11 +118,11 @@ class Contest(NamedTuple):
 def contests(rows: Iterable[dict[str, Any]], measure: str) -> list[Contest]:
     """Compare the best eligible sparse record of a group with the best dense one at each density, in ascending order.
 
-    `rows` are pooled records (`pool_rounds`), `measure` a column of seconds or bytes. Records of a lazy update that
-    trained a worse model (`trained_worse`) may not win. No side wins if only some configurations of the other were
-    measured, as at densities that were added around a break-even, and an unmeasured one may be faster. If several
-    configurations win equally at a density, the configuration that wins at most densities is named. All texts, charts
-    and tables take their verdicts and ratios from here. O(rows * rounds).
+    `rows` are pooled records (`pool_rounds`), `measure` a column of seconds or bytes. Records that trained another
+    model than dense (`barred_of_group`) may not win. No side wins if only some configurations of the other were measured, as
+    at densities that were added around a break-even, and an unmeasured one may be faster. If several configurations win
+    equally at a density, the configuration that wins at most densities is named. All texts, charts and tables take
+    their verdicts and ratios from here. O(rows * rounds).
     """
     return list(contests_of_group(configurations.Group({}, "", list(rows)), measure))
 
@@ -133,15 +134,25 @@ def worse_of_group(group: configurations.Group) -> frozenset[int]:
 
 
 @configurations.once_per_group
+def barred_of_group(group: configurations.Group) -> frozenset[int]:
+    """Return the id() of each record of a group that may not win, since it trains another model than dense.
+
+    It trained a worse one, or is a lazy update of which the group has an exact one.
+    """
+    exact = {line_key({**row, "update": "lazy"}) for row in group.rows if row["update"] == "exact"}
+    return worse_of_group(group) | {id(row) for row in group.rows if row["update"] == "lazy" and line_key(row) in exact}
+
+
+@configurations.once_per_group
 def contests_of_group(group: configurations.Group, measure: str) -> tuple[Contest, ...]:
     """Return the `contests` of the records of a group in `measure`, a column of seconds or bytes."""
-    rows, worse = group.rows, worse_of_group(group)
-    met = [_compare_without_worse_models(at, worse, measure) for at in configurations.by_density(rows).values()]
+    rows, barred = group.rows, barred_of_group(group)
+    met = [_compare_without_other_models(at, barred, measure) for at in configurations.by_density(rows).values()]
     wins = Counter(
         line for contest, _ in met for line in {line_key(row) for row in (contest.sparse, *contest.level) if row}
     )
     named = [_with_most_frequent_winner(contest, ratios, wins) for contest, ratios in met]
-    able = [row for row in rows if id(row) not in worse]
+    able = [row for row in rows if id(row) not in barred]
     complete = (_inconclusive_if_incomplete(one, able, measure) for one in named)
     return tuple(sorted(complete, key=lambda one: one.density or 0.0))
 
@@ -211,17 +222,17 @@ def contest_verdict(sparse_row: Record, dense_row: Record, measure: str) -> str:
     return compare_best([sparse_row], [dense_row], measure).verdict
 
 
-def _compare_without_worse_models(
-    at: Sequence[Record], worse: Set[int], measure: str
+def _compare_without_other_models(
+    at: Sequence[Record], barred: Set[int], measure: str
 ) -> tuple[Contest, dict[tuple, Ratio]]:
-    """Return (contest, ratios by configuration) of the records at one density, without sparse ones that trained worse.
+    """Return (contest, ratios by configuration) of the records at one density, without sparse ones that may not win.
 
-    `worse` holds the id() of these records. If no sparse one is left, the contest is inconclusive with the reason
+    `barred` holds the id() of these records. If no sparse one is left, the contest is inconclusive with the reason
     WORSE.
     """
     sparse = [row for row in at if not configurations.is_dense(row)]
     found, ratios = _compare_lines(
-        [row for row in sparse if id(row) not in worse], configurations.dense_rows(at), measure
+        [row for row in sparse if id(row) not in barred], configurations.dense_rows(at), measure
     )
     return (found._replace(why=WORSE) if found.why == NO_SPARSE and sparse else found), ratios
 
@@ -321,20 +332,6 @@ def fastest_predicted(rows: Iterable[Record]) -> Record | None:
     return min(able, key=lambda row: float(row[PREDICTION]), default=None)
 
 
-def posterior_of(rows: Sequence[Record], measure: str) -> Posterior[int]:
-    """Return the posterior of the times of `rows` in a column of seconds.
-
-    Candidates are named by their index in `rows`. The noise is that of the pooled records. Predicted step times are the
-    prior if `measure` is "seconds_step" and all measured rows have one.
-    """
-    trials = [trial for k, row in enumerate(rows) for trial in trials_of(row, measure, k)]
-    noise = next(((row["deviation"], row["freedom"]) for row in rows if number_or_none(row.get("deviation"))), None)
-    of_row = {trial.candidate: number_or_none(rows[trial.candidate].get(PREDICTION)) for trial in trials}
-    predicted = {candidate: seconds for candidate, seconds in of_row.items() if seconds}
-    is_predicted = measure == "seconds_step" and len(predicted) == len(of_row)
-    return posterior(trials, predicted if is_predicted else None, scatter=Scatter(*noise) if noise else None)
-
-
 def ratio_between(first: Record, second: Record, measure: str) -> Ratio | None:
     """Return the ratio first / second of two records in a column of seconds; disturbed rounds have less weight.
 
@@ -381,7 +378,6 @@ def _least_of_first_step(row: Record) -> float:
     return STEADY * seconds if was_ended and seconds else 0.0
 
 
-PREDICTION = "seconds_predicted"
 UNTRIED = ("timeout", "stopped", "skipped")
 """Statuses of rows that were not measured, or not to the end, for want of time."""
 SIZED = ((*configurations.NUMBERED, "timeout"), UNTRIED, ("memory",))

@@ -18,11 +18,12 @@ from workbench.analysis.pool import (
     group_by,
     on_its_device,
     once_per_frame,
+    part_of,
     pool_rounds,
     records,
 )
 
-__all__ = ["configuration_of", "configurations_of", "group_by", "on_its_device", "pool_rounds", "records"]
+__all__ = ["configuration_of", "configurations_of", "group_by", "on_its_device", "part_of", "pool_rounds", "records"]
 
 Record = Mapping[str, Any]
 Given = ParamSpec("Given")

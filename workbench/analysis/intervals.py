@@ -5,10 +5,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from workbench.analysis.pool import DISTURBED
 from workbench.measure.posterior import Candidate, Trial, severity_of
 from workbench.measure.rounds import mean_interval
 
+DISTURBED = "disturbed"
+"""The name in `round_values` of the rounds that were disturbed."""
 MIB = 2**20
 MEMORY_SHARE = 0.02
 """Memory is never known better than to this share, nor than to 1 MiB: so far apart are runs alike in everything."""
@@ -27,6 +28,18 @@ class Interval(NamedTuple):
 
 def interval_of(row: Mapping[str, Any], measure: str) -> Interval | None:
     """Return the interval of a measure in a pooled record; None if the record has no such number.
+
+    Seconds of a step: the estimate that verdicts are made of (`estimates`), where the record was pooled with others;
+    else as of `measured_interval_of`.
+    """
+    from workbench.analysis.estimates import TIME, estimate_of  # which imports this module
+
+    estimate = estimate_of(row) if measure == TIME else None
+    return estimate or measured_interval_of(row, measure)
+
+
+def measured_interval_of(row: Mapping[str, Any], measure: str) -> Interval | None:
+    """Return the interval of a measure as it was measured; None if the record has no such number.
 
     Times: mean of the rounds of its run with 95 % interval. Bytes: at least 1 MiB and 2 % to either side. Predicted or
     once measured numbers have equal bounds, and `why` says so.

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple, TypeVar, cast
 import pandas as pd
 
 from workbench import settings, store
+from workbench.analysis.estimates import Comparison, Member
+from workbench.analysis.intervals import DISTURBED
 from workbench.measure.posterior import Scatter, Trial, residuals, severity_of, usual_scatter
 from workbench.measure.rounds import mean_interval
 
@@ -32,9 +34,7 @@ BUSY = 0.1
 TRAINED = ("loss_first", "loss_last", "quality")
 """What a training came to belongs to its curve: that of the last round, never a mean over rounds."""
 EXTRA = {"rounds": "int64", "rounds_failed": "int64", "rounds_disturbed": "int64", "round_values": "object"}
-EXTRA |= {"deviation": "float64", "freedom": "float64"}
-DISTURBED = "disturbed"
-"""The name in `round_values` of the rounds that were disturbed."""
+EXTRA |= {"deviation": "float64", "freedom": "float64", "member": "object"}
 _NUMBERS = tuple(
     name
     for name, column in store.TRIALS.columns.items()
@@ -147,7 +147,7 @@ def pool_rounds(frame: pd.DataFrame) -> pd.DataFrame:
         One record for each configuration: records that agree in all settings but `round`, and in the machine. Added
         columns are `rounds`, `rounds_disturbed`, `rounds_failed`; `round_values`, which has for each number a
         dictionary of its values by (run, round), and under `disturbed` which of these rounds were; `deviation` and
-        `freedom`, the noise of the comparison that the configuration belongs to.
+        `freedom`, the noise of the comparison that the configuration belongs to, and `member`, its place in that.
 
     Notes
     -----
@@ -168,11 +168,22 @@ def pool_rounds(frame: pd.DataFrame) -> pd.DataFrame:
         _pool(rows[-1], rounds, shown) | noise(_comparison(rows[-1]))._asdict()
         for rows, rounds in zip(configurations.values(), counted, strict=True)
     ]
+    for rows in group_by(pooled, _comparison).values():
+        comparison = Comparison(rows)
+        for index, row in enumerate(rows):
+            row["member"] = Member(comparison, index)
     result = store.frame({name: row[name] for name in store.TRIALS.columns} for row in pooled)
     for name, dtype in EXTRA.items():
         result[name] = pd.Series([row[name] for row in pooled], dtype=dtype)
     _keep_results(result)
     return result
+
+
+def part_of(pooled: pd.DataFrame, keep: Callable[[Record], bool]) -> pd.DataFrame:
+    """Return the pooled records that `keep` is true for, as a frame that is pooled, too; their estimates stay."""
+    part = pooled[[keep(row) for row in records(pooled)]].reset_index(drop=True)
+    _keep_results(part)
+    return part
 
 
 def configurations_of(frame: pd.DataFrame) -> dict[tuple, list[dict[str, Any]]]:

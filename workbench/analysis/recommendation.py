@@ -14,20 +14,18 @@ import pandas as pd
 
 from workbench import settings
 from workbench.analysis import configurations, execution, verdict_text
+from workbench.analysis.answers import MEMORY, Answer, answer_of, best_record, seconds_a_row, smallest_record
 from workbench.analysis.breakeven import breakeven_of
 from workbench.analysis.compare import (
     HOLDS_ONE,
-    PREDICTED,
-    PREDICTION,
     Contest,
+    barred_of_group,
     compare_best,
-    fastest_predicted,
-    posterior_of,
     ratio_between,
     undominated_records,
-    worse_of_group,
 )
 from workbench.analysis.configurations import Record, line_key
+from workbench.analysis.estimates import TIME
 from workbench.analysis.formatting import (
     capitalized,
     device_suffix,
@@ -51,7 +49,6 @@ from workbench.analysis.grades import (
     keys_of,
     likely_factor,
 )
-from workbench.analysis.intervals import values_of
 from workbench.measure.posterior import EQUIVALENCE_MARGIN
 
 # Best answer of all: of the candidates that take at most 10 % longer than the fastest the one of least memory.
@@ -59,34 +56,6 @@ from workbench.measure.posterior import EQUIVALENCE_MARGIN
 # Verdicts compare training on sparse batches with training on dense ones. Data held as CSR may be trained on in dense
 # batches: then the memory is about that of sparse training, and the time that of dense. If that is the best answer, the
 # report says so, with what a dense array would have needed.
-
-
-TIME, MEMORY = "seconds_step", "bytes_peak"
-
-
-def best_record(rows: Sequence[Record], accept: Callable[[Record], bool] = lambda row: True) -> Record | None:
-    """Return the accepted record of least expected time loss, of equivalent ones that of least memory.
-
-    None if none ran. "Expected loss" is the mean of time / least time - 1 over the posterior of the rounds. `accept`
-    filters records.
-    """
-    able = [row for row in rows if accept(row)]
-    found = posterior_of(able, TIME)
-    first = found.best()
-    if first is None:
-        return None
-    alike = [able[k] for k in found.names if k == first or found.ratio(k, first).verdict == "level"]
-    return min(alike, key=lambda row: row[MEMORY] or 0, default=None)
-
-
-def smallest_record(rows: Sequence[Record]) -> Record | None:
-    """Return the record of least memory whose time is at most 10 % above the least (upper bound); None if none ran."""
-    first = best_record(rows)
-    if first is None:
-        return None
-    ratios = [(row, ratio_between(row, first, TIME)) for row in rows if row is not first]
-    near = [row for row, ratio in ratios if ratio and ratio.high <= EQUIVALENCE_MARGIN]
-    return min([first, *near], key=lambda row: row[MEMORY] or math.inf)
 
 
 def is_dense_batch_of_compact_data(row: Record) -> bool:
@@ -175,10 +144,9 @@ def compact_storage_sentences(groups: Sequence[configurations.Group]) -> Iterato
 def _best_by_density(group: configurations.Group) -> list[tuple[float | None, Record | None]]:
     """Return (requested density, best record or None) for each density of a group, ascending.
 
-    Worse models are left out. The best is that of least memory among those at most 10 % slower than the fastest.
+    Other models are left out. The best is that of least memory among those at most 10 % slower than the fastest.
     """
-    worse = worse_of_group(group)
-    able = [row for row in group.rows if id(row) not in worse]
+    able = [row for row in group.rows if id(row) not in barred_of_group(group)]
     found = [(at, smallest_record(rows)) for at, rows in configurations.by_density(able).items()]
     return sorted(found, key=lambda one: (configurations.density_of(one[1]) if one[1] else one[0]) or 0.0)
 
@@ -206,8 +174,6 @@ def _sentence(
     return f"{where} density {name} is the best answer of all, at most 10 % slower than the fastest{more}."
 
 
-NEAR = 1.25
-"""A smaller batch is preferred where its epoch takes at most so many times the least: it has more updates."""
 CHOICE = (*settings.columns("line"), "device", "batch_rows")
 """What is recommended."""
 
@@ -229,6 +195,7 @@ class Recommendation:
     memory: Contest | None = None
     grounds: tuple[Statement, ...] = ()
     would_change: tuple[Statement, ...] = ()
+    answer: Answer | None = None
 
     @property
     def sentences(self) -> tuple[Statement, ...]:
@@ -240,27 +207,21 @@ class Recommendation:
         return "\n".join(map(str, self.sentences))
 
 
-def recommend(
-    frame: pd.DataFrame, accept: Callable[[Record], bool] = lambda row: True, density: float | None = None
-) -> Recommendation:
+def recommend(frame: pd.DataFrame) -> Recommendation:
     """Return the recommendation from trial records of one model on one data set, at any batch size, device and density.
 
-    It is for the requested `density`, None for that of the data; records of other densities tell what would change it.
-    Only records that `accept` returns True for may be recommended; the others (lazy updates that train another model)
-    are reported. Without any time the verdict is "none". O(rows * rounds).
+    It words the answer of these records (`answers.answer_of`); other densities and batches tell what would change it.
+    Lazy updates that train another model are reported. Without any time the verdict is "none". O(rows * rounds).
     """
-    groups = configurations.groups(frame)
-    own: list[list[Record]] = [[row for row in group.rows if row["density"] == density] for group in groups]
-    leaders = {id(rows): first for rows in own if (first := best_record(rows, accept))}
-    if not leaders:  # no trial had the time to end
-        leaders = {id(rows): first for rows in own if (first := fastest_predicted(filter(accept, rows)))}
-    if not leaders:
-        return _without_times([row for rows in own for row in rows])
-    rows = _chosen([rows for rows in own if id(rows) in leaders], leaders)
-    best = leaders[id(rows)]
-    time = _compare_with_other_side(best, rows, accept, TIME)
-    best = leaders[id(rows)] = _of_better_side(best, time)
-    memory = _compare_with_other_side(best, rows, accept, MEMORY)
+    pooled = configurations.pool_rounds(frame)
+    answer, groups = answer_of(pooled), configurations.groups(pooled)
+    if answer is None or answer.best is None:
+        return _without_times(
+            [row for group in groups for row in group.rows if answer and row["density"] == answer.asked]
+        )
+    best, rows, time, memory = answer.best, answer.rows, answer.time, answer.memory
+    barred = frozenset[int]().union(*(barred_of_group(group) for group in groups))
+    accept: Callable[[Record], bool] = lambda row: id(row) not in barred  # noqa: E731
     return Recommendation(
         time.verdict,
         _headline(best, time, memory),
@@ -268,60 +229,10 @@ def recommend(
         best["key"],
         time,
         memory,
-        tuple(_grounds(best, rows, time, memory, accept, leaders)),
+        tuple(_grounds(best, rows, time, memory, accept, answer.leaders)),
         tuple(_sensitivities(best, rows, groups, accept, time)),
+        answer,
     )
-
-
-def seconds_a_row(row: Record) -> float:
-    """Return the time (s) of a step divided by the batch rows; the predicted time if the record was not measured."""
-    return (row[TIME] or row[PREDICTION]) / row["batch_rows"]
-
-
-def _of_better_side(best: Record, time: Contest) -> Record:
-    """Return the best record, or the other side's of contest `time` if that side wins or is the likelier one.
-
-    Of two predicted times the smaller one decides.
-    """
-    side = time.likely or time.verdict
-    if time.source == PREDICTED and time.ratio is not None and side not in ("sparse", "dense"):
-        side = "sparse" if time.ratio.value > 1 else "dense"
-    other = {"sparse": time.sparse, "dense": time.dense}.get(side)
-    is_other = other is not None and configurations.is_dense(best) != configurations.is_dense(other)
-    return other if other is not None and is_other else best
-
-
-def _chosen(own: Sequence[list[Record]], leaders: dict[int, Record]) -> list[Record]:
-    """Return the records of the smallest batch size and device within 1.25 times the least time of an epoch.
-
-    `own` has a list per batch size and device; `leaders` maps the id() of each list to its best record.
-    """
-    least = min(seconds_a_row(leaders[id(rows)]) for rows in own)
-    near = [rows for rows in own if seconds_a_row(leaders[id(rows)]) <= NEAR * least]
-    return min(near, key=lambda rows: (leaders[id(rows)]["batch_rows"], seconds_a_row(leaders[id(rows)])))
-
-
-def _compare_with_other_side(
-    best: Record, rows: Sequence[Record], accept: Callable[[Record], bool], measure: str
-) -> Contest:
-    """Return the contest of `best` with the best record of the other side in `measure`.
-
-    `accept` filters sparse ones.
-    """
-    dense = configurations.dense_rows(rows)
-    sparse = [row for row in rows if not configurations.is_dense(row) and accept(row)]
-    if measure == MEMORY:  # which varies little: who left a race after a round is not needed for it
-        dense, sparse = (_most_measured(side) for side in (dense, sparse))
-    return (
-        compare_best(sparse, [best], measure) if configurations.is_dense(best) else compare_best([best], dense, measure)
-    )
-
-
-def _most_measured(rows: list[Record]) -> list[Record]:
-    """Return the records with the most rounds of memory, disturbed ones included, and those without any."""
-    rounds = {row["key"]: len(values_of(row, MEMORY)) for row in rows}
-    most = max(rounds.values(), default=0)
-    return [row for row in rows if rounds[row["key"]] in (0, most)]
 
 
 def _headline(best: Record, time: Contest, memory: Contest) -> Statement:
@@ -372,7 +283,7 @@ def _grounds(
     time: Contest,
     memory: Contest,
     accept: Callable[[Record], bool],
-    leaders: dict[int, Record],
+    leaders: Sequence[Record],
 ) -> Iterable[Statement]:
     """Yield the statements that support the recommendation `best` among `rows`, each with the keys of its records.
 
@@ -388,7 +299,7 @@ def _grounds(
     yield from _compact_storage_comparison(best, rows)
     if others := [row for row in rows if row is not best and accept(row) and not configurations.is_dense(row)]:
         yield _next_best_comparison(best, others)
-    batches = sorted(leaders.values(), key=lambda row: row["batch_rows"])
+    batches = sorted(leaders, key=lambda row: row["batch_rows"])
     if len(batches) > 1:
         yield _batch_comparison(best, batches)
 
@@ -493,9 +404,6 @@ def _without_times(rows: Sequence[Record]) -> Recommendation:
 #
 # A side wins there against all that may win, as in the verdict: a configuration that was not measured there counts as
 # beaten only where the other side, or another sparse one, beats it on the data as they are.
-
-
-TIME = "seconds_step"
 
 
 def verdicts_at_other_densities(

@@ -3,15 +3,17 @@
 The marks are words and signs, never colours alone. All of it comes from `compare.contests`, as every verdict does.
 """
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from workbench.analysis import configurations, execution, formatting
 from workbench.analysis.advisor import headline
-from workbench.analysis.compare import Contest, contests_of_group, worse_of_group
+from workbench.analysis.answers import answered_density
+from workbench.analysis.compare import Contest, barred_of_group, contests_of_group, worse_of_group
 from workbench.analysis.configurations import line_key
 from workbench.analysis.grades import format_factor, format_probability, grade_comparison
+from workbench.analysis.intervals import interval_of
 from workbench.analysis.verdict_text import MEASURES
 
 Record = Mapping[str, Any]
@@ -19,8 +21,9 @@ MARKS = {
     "wins": ("✓", "the winner"),
     "alike": ("≈", "cannot be distinguished from the winner"),
     "level": ("=", "the best sparse and the best dense are within 10 %"),
-    "inconclusive": ("?", "the best measured sparse and dense, not decided: the verdict says why"),
+    "inconclusive": ("?", "the best sparse and dense, not decided: the verdict says why"),
     "worse": ("†", "trained a worse model, so it may not win"),
+    "other": ("‡", "trains another model than dense, so it may not win"),
     "": ("", "not the best of its side"),
 }
 """Each mark's sign, and what it means."""
@@ -82,25 +85,30 @@ def make_standings(group: configurations.Group, measure: str) -> Standings:
     at = configurations.by_density(group.rows)
     labels = {one.asked_density: one for one in found}
     ordered = sorted(at, key=lambda density: (labels[density].density or 0.0) if density in labels else 0.0)
-    worse = worse_of_group(group)
+    marks = dict.fromkeys(barred_of_group(group), "other") | dict.fromkeys(worse_of_group(group), "worse")
     met = [density for density in ordered if density in labels]
-    table = [_line_of(lines, at[density], labels[density], worse, measure) for density in met]
+    table = [_line_of(lines, at[density], labels[density], marks, measure) for density in met]
     return Standings(
         measure, tuple(formatting.short_configuration_name(rows[0]) for rows in lines.values()), tuple(table)
     )
 
 
 def _line_of(
-    lines: Mapping[tuple, Sequence[Record]], at: Sequence[Record], contest: Contest, worse: Set[int], measure: str
+    lines: Mapping[tuple, Sequence[Record]],
+    at: Sequence[Record],
+    contest: Contest,
+    barred: Mapping[int, str],
+    measure: str,
 ) -> Line:
     """Return the table row of one density: a standing for each configuration in `lines`, and the winner.
 
-    `at` are the records of the density, `worse` the id() of records that trained a worse model. `contest` is that
-    of the density in `measure`.
+    `at` are the records of the density, `barred` has the marks of records that may not win by their id(). `contest` is
+    that of the density in `measure`.
     """
     places = tuple(_make_standing([row for row in at if line_key(row) == line], contest, measure) for line in lines)
     places = tuple(
-        place._replace(mark="worse") if place.row is not None and id(place.row) in worse else place for place in places
+        place._replace(mark=barred[id(place.row)]) if place.row is not None and id(place.row) in barred else place
+        for place in places
     )
     asked = at[0]
     label = configurations.density_label(asked)
@@ -118,7 +126,8 @@ def _make_standing(rows: Sequence[Record], contest: Contest, measure: str) -> St
         return Standing(None, "")
     named = next((row for row in rows if row is contest.sparse or row is contest.dense), None)
     alike = next((row for row in rows if any(row is other for other in contest.level)), None)
-    row = named or alike or min(rows, key=lambda row: (row.get(measure) is None, row.get(measure) or 0.0))
+    known = [(interval.value, k) for k, row in enumerate(rows) if (interval := interval_of(row, measure))]
+    row = named or alike or rows[min(known, default=(0.0, 0))[1]]
     quantity = formatting.format_measured_quantity(row, measure)
     text = quantity if quantity and row["status"] in configurations.NUMBERED else _missing_reason(row, quantity)
     return Standing(row, text, _mark(row, contest, named is not None, alike is not None))
@@ -164,15 +173,12 @@ def winner_text(contest: Contest, measure: str) -> str:
 def headline_of(group: configurations.Group, measure: str) -> Headline:
     """Return the leading number of a group in `measure`, with where it holds and the records behind it.
 
-    It is from the data's own density if that is decided, else from the lowest decided density, else from any density
-    with a ratio; "Not known" without one.
+    It is from the density that the answer of the group is about (`answers.answered_density`); "Not known" without a
+    ratio there.
     """
-    found = contests_of_group(group, measure)
-    finding = headline(group, measure)[0]
-    decided = [one for one in found if one.ratio and one.verdict in ("sparse", "dense")]
-    natural = [one for one in decided if one.asked_density is None]
-    one = next(iter([*natural, *decided, *(one for one in found if one.ratio), *found]), None)
-    if one is None or one.ratio is None:
+    asked, finding = answered_density(group), headline(group, measure)[0]
+    one = next(one for one in contests_of_group(group, measure) if one.asked_density == asked)
+    if one.ratio is None:
         return Headline(measure, "Not known", "", finding, ())
     sparse, dense, _ = one.known
     each = " a step" if measure.startswith("seconds") else ""

@@ -10,7 +10,10 @@ import pandas as pd
 
 from workbench import store
 from workbench.analysis import configurations
-from workbench.analysis.compare import contests_of_group, ratio_between
+from workbench.analysis.answers import answer_of
+from workbench.analysis.compare import Contest, contests_of_group, ratio_between
+from workbench.analysis.configurations import pool_rounds
+from workbench.analysis.estimates import estimate_of
 from workbench.reports import export
 from workbench.sweeps import run_folder
 
@@ -76,7 +79,17 @@ SETTINGS = (
     *("model", "density", "format", "engine", "gradient", "update", "hold", "launch", "serial", "device", "batch_rows"),
     *("width", "threads"),
 )
-MEASURED = ("seconds_step", "ratio", "ratio_low", "ratio_high", "bytes_peak", "ratio_memory", "loss", "quality")
+MEASURED = (
+    "seconds_step",
+    "seconds_measured",
+    "ratio",
+    "ratio_low",
+    "ratio_high",
+    "bytes_peak",
+    "ratio_memory",
+    "loss",
+    "quality",
+)
 COLUMNS = (*SETTINGS, *MEASURED, "rounds", "status", "verdict", "reason", "key")
 WORDS = {"sparse": "faster", "dense": "slower", "level": "equivalent", "inconclusive": "inconclusive"}
 """The verdict of a ratio dense / this configuration, in words about this one."""
@@ -95,17 +108,19 @@ def tidy(trials: pd.DataFrame) -> pd.DataFrame:
     counts = trials[trials["status"].isin(configurations.NUMBERED)].groupby("key").size()
     lines = []
     for group in configurations.groups(trials):
-        bases = {found.asked_density: found.dense for found in contests_of_group(group, "seconds_step")}
-        lines += [_line(record, bases.get(record["density"]), counts) for record in group.rows]
+        found = {contest.asked_density: contest for contest in contests_of_group(group, "seconds_step")}
+        lines += [_line(record, found.get(record["density"]), counts) for record in group.rows]
     return pd.DataFrame(lines, columns=list(COLUMNS)).sort_values(["density", "seconds_step"], ignore_index=True)
 
 
-def _line(record: Record, base: Record | None, counts: Mapping[str, int]) -> dict[str, Any]:
-    """Return a configuration's record as a row of the tidy table, with ratios to `base`, the best dense one, if any.
+def _line(record: Record, contest: Contest | None, counts: Mapping[str, int]) -> dict[str, Any]:
+    """Return a configuration's record as a row of the tidy table, with ratios to the best dense one of `contest`.
 
     `counts` maps keys to numbers of trials.
     """
+    base, estimate = contest.dense if contest else None, estimate_of(record)
     line: dict[str, Any] = {name: record.get(name) for name in COLUMNS}
+    line |= {"seconds_measured": record["seconds_step"]} | ({"seconds_step": estimate.value} if estimate else {})
     line |= {
         "density": configurations.density_of(record),
         "loss": record.get("loss_last"),
@@ -118,7 +133,8 @@ def _line(record: Record, base: Record | None, counts: Mapping[str, int]) -> dic
         return line | {"verdict": "no baseline"}
     if base["key"] == record["key"]:
         return line | {"ratio": 1.0, "ratio_low": 1.0, "ratio_high": 1.0, "ratio_memory": 1.0, "verdict": "baseline"}
-    ratio = ratio_between(base, record, "seconds_step")
+    is_named = contest is not None and record is contest.sparse and contest.dense is base
+    ratio = contest.ratio if contest and is_named else ratio_between(base, record, "seconds_step")
     if ratio is not None:
         line |= {"ratio": ratio.value, "ratio_low": ratio.low, "ratio_high": ratio.high}
     if base["bytes_peak"] and record["bytes_peak"]:
@@ -179,6 +195,8 @@ class Result:
         """Read records and progress of the run folder again, in place, and return this object."""
         is_started = self.folder.is_file() or (self.folder / store.FILE).exists()
         self._trials = export.frame_of(self.folder) if is_started else store.frame()
+        is_run = (self.folder / run_folder.PLAN).exists()
+        self._answered = pool_rounds(export.answer_frame_of(self.folder) if is_started or is_run else store.frame())
         is_run = (self.folder / run_folder.PROGRESS).exists()
         self._progress = run_folder.read_progress_or_failure(self.folder) if is_run else None
         self._tidy: Any = None
@@ -214,7 +232,8 @@ class Result:
     def frame(self) -> Any:
         """One line a configuration, as a pandas DataFrame.
 
-        `seconds_step` and `bytes_peak` are those of the configuration. `ratio` is the time of the best dense one at the
+        `seconds_step` is the estimate that ratios are made of, `seconds_measured` the mean of the rounds of one run.
+        `bytes_peak` is the peak memory. `ratio` is the time of the best dense one at the
         same density divided by this one's, above 1 if this one is faster, with its 95 % interval `ratio_low` to
         `ratio_high`; `ratio_memory` is the same for peak memory. `verdict` is faster, slower, equivalent, inconclusive,
         baseline, or the status of a configuration without a result.
@@ -224,16 +243,27 @@ class Result:
         return self._tidy
 
     @property
+    def answer(self) -> dict[str, Any] | None:
+        """The answer for programs, None if nothing was measured.
+
+        `density` is the one that it is about. `time` and `memory` have the better `side`, the `ratio` dense / sparse
+        with its 95 % interval `low` to `high`, the `probability` of the side, and the `source`. `break_even` has the
+        `density` up to which sparse is faster, `low` and `high`; None if none was found.
+        """
+        found = answer_of(self._answered)
+        return found.facts if found else None
+
+    @property
     def verdict(self) -> Text:
         """The answer with its uncertainty, as `Text`; a note if nothing was measured."""
-        if not len(self._trials):
+        if not len(self._answered):
             return Text(f"Nothing was measured yet. {self.state}")
         from workbench.analysis.table_size import table_size_sentences
         from workbench.panels import pages
 
-        if "dense" not in set(self._trials["format"]) and (sentences := table_size_sentences(self._trials)):
+        if "dense" not in set(self._answered["format"]) and (sentences := table_size_sentences(self._answered)):
             return Text("\n".join(sentences), "".join(f"<p>{html.escape(text)}</p>" for text in sentences))
-        as_html, text = pages.verdict_with_grounds(self._trials)
+        as_html, text = pages.verdict_with_grounds(self._answered)
         return Text(text, as_html)
 
     @property
@@ -299,7 +329,7 @@ class Result:
         """Return verdict, state and a chart of time as HTML for a notebook."""
         from workbench.panels import pages
 
-        body = pages.verdict(self._trials) if len(self._trials) else "<p>Nothing was measured yet.</p>"
+        body = pages.verdict(self._answered) if len(self._answered) else "<p>Nothing was measured yet.</p>"
         return page(f"{body}<p>{html.escape(self.state)}</p>", self._trials, CHARTS["time"])
 
 

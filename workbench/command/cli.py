@@ -367,7 +367,7 @@ def _print_answers(runs: list[Path]) -> None:
     from workbench.reports import export
     from workbench.reports.export import answers
 
-    typer.echo(json_format.dumps(answers(export.frame_of(runs)), indent=1, allow_nan=False))
+    typer.echo(json_format.dumps(answers(export.answer_frame_of(runs)), indent=1, allow_nan=False))
 
 
 @app.command()

@@ -259,7 +259,7 @@ def start(spec: Spec, size: Size, folder: Path, cluster: str | None) -> None:
 
 def conclude(folder: Path) -> Progress:
     """Print the verdict of a run that has ended and the command for its report; return its progress."""
-    rows = run_folder.read_current_records(folder)
+    rows = run_folder.read_answer_records(folder)
     if any(row["status"] in ("ok", "disturbed") for row in rows):
         frame = store.frame(rows)
         terminal.conclude(terminal.make_conclusion(frame))

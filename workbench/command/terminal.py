@@ -20,6 +20,7 @@ from kernels.registry import format_size
 from workbench import store
 from workbench.analysis import compare_devices, configurations, formatting
 from workbench.analysis.advisor import advise
+from workbench.analysis.answers import answered_groups
 from workbench.analysis.breakeven import breakevens_of_group
 from workbench.analysis.compare import contests_of_group
 from workbench.analysis.standings import MARKS, Headline, Line, Standing, Standings, headline_of, make_standings
@@ -174,7 +175,7 @@ def print_list(heading: str, sentences: Iterable[str]) -> None:
 def make_conclusion(frame: pd.DataFrame, report: Path | None = None) -> Conclusion:
     """Return headlines, tables, verdict, break-evens and warnings of the records, with the path of a report."""
     pooled = configurations.pool_rounds(frame)
-    advice, groups = advise(pooled), configurations.groups(pooled)
+    advice, groups = advise(pooled), answered_groups(pooled)
     return Conclusion(
         tuple(headline_of(group, measure) for group in groups[:1] for measure in MEASURES),
         tuple(make_standings(group, measure) for group in groups[:1] for measure in MEASURES),

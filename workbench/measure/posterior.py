@@ -122,6 +122,9 @@ ANYWHERE = Scatter(freedom=2.0)
 
 Candidate = TypeVar("Candidate", bound=Hashable)
 """Type of the names of candidates."""
+Name = TypeVar("Name", bound=Hashable)
+Place = tuple[Hashable, int]
+"""Run and round."""
 
 
 class Trial(NamedTuple, Generic[Candidate]):
@@ -195,15 +198,15 @@ class Posterior(Generic[Candidate]):
         covariance: np.ndarray,
         scatter: Scatter,
         trials: Sequence[Trial[Candidate]],
-        refit: Callable[[list[Trial[Candidate]]], "Posterior[Candidate]"] | None = None,
+        without: Callable[[Place], "Posterior[Candidate]"] | None = None,
     ) -> None:
         """Store the distribution: `mean` [c] and `covariance` [c, c] of log seconds in the order of `names`.
 
-        `refit` returns the posterior of some of the trials, with the same scatter and predictions.
+        `without` returns the posterior without a round, with the same scatter and predictions.
         """
         self.names, self.mean, self.covariance = tuple(names), mean, covariance
         self.scatter, self.freedom, self.trials = scatter, scatter.freedom, tuple(trials)
-        self._refit, self._fewer = refit, dict[tuple[Hashable, int], Posterior[Candidate]]()
+        self.without = without
         self._place = {name: place for place, name in enumerate(self.names)}
         self._rounds: dict[Candidate, dict[tuple[Hashable, int], bool]] = {name: {} for name in self.names}
         self._runs: dict[Candidate, set[Hashable]] = {name: set() for name in self.names}
@@ -258,15 +261,21 @@ class Posterior(Generic[Candidate]):
         diagonal = np.diag(self.covariance)
         return np.sqrt(np.maximum(diagonal + diagonal[one] - 2 * self.covariance[one], 0.0))
 
-    def _without_each(self, rounds: Iterable[tuple[Hashable, int]]) -> Iterable["Posterior[Candidate]"]:
+    def among(self, names: Mapping[Candidate, Name]) -> "Posterior[Name]":
+        """Return the posterior of some of the candidates, by their values in `names`, which may have unknown ones."""
+        able = [name for name in self.names if name in names]
+        places = [self._place[name] for name in able]
+        trials = [Trial(names[trial.candidate], *trial[1:]) for trial in self.trials if trial.candidate in names]
+        whole = self.without
+        without = None if whole is None else lambda place: whole(place).among(names)
+        covariance = self.covariance[np.ix_(places, places)]
+        return Posterior([names[name] for name in able], self.mean[places], covariance, self.scatter, trials, without)
+
+    def _without_each(self, rounds: Iterable[Place]) -> Iterable["Posterior[Candidate]"]:
         """Yield the posterior without each of the rounds, if these are 2 to `FEW_ROUNDS`; else nothing."""
         rounds = list(rounds)
-        if self._refit is None or not 2 <= len(rounds) <= FEW_ROUNDS:
-            return
-        for place in rounds:
-            if place not in self._fewer:
-                self._fewer[place] = self._refit([trial for trial in self.trials if (trial.run, trial.round) != place])
-            yield self._fewer[place]
+        if self.without is not None and 2 <= len(rounds) <= FEW_ROUNDS:
+            yield from map(self.without, rounds)
 
     def _contenders(self, chosen: Candidate, others: Iterable[Candidate]) -> list[int]:
         """Return the numbers of the candidates that may be as fast as `chosen`: itself, and some of `others`.
@@ -348,8 +357,14 @@ def posterior(
     own = own / _weights(trials, logs, design, common, own, 1 / prior, noise.tail)
     weighted, covariance = _solve(common + np.diag(own), design, 1 / prior)[1:]
     mean = prior_mean + covariance @ (weighted.T @ logs)
-    refit = functools.partial(posterior, predictions=predictions, scatter=scatter, noise=noise)
-    return Posterior(names, mean, (covariance + covariance.T) / 2, scatter, trials, refit)
+
+    @functools.cache
+    def without(place: Place) -> Posterior[Candidate]:
+        """Return the posterior of the trials of all rounds but one."""
+        rest = [trial for trial in trials if (trial.run, trial.round) != place]
+        return posterior(rest, predictions, scatter, noise)
+
+    return Posterior(names, mean, (covariance + covariance.T) / 2, scatter, trials, without)
 
 
 def _solve(

@@ -8,6 +8,7 @@ import pandas as pd
 
 from workbench.analysis import Advice, advise, breakeven, configurations, formatting
 from workbench.analysis.advisor import MEASURES
+from workbench.analysis.answers import answered_groups
 from workbench.analysis.configurations import density_of, on_its_device
 from workbench.analysis.recommendation import Recommendation
 from workbench.reports import report_tables
@@ -103,7 +104,7 @@ def verdict_with_grounds(frame: pd.DataFrame) -> tuple[str, str]:
 def numbers(frame: pd.DataFrame) -> str:
     """Return HTML of a headline for time and one for memory, and a table for each; "" if nothing was compared."""
     pooled = configurations.pool_rounds(frame)
-    groups = configurations.groups(pooled)
+    groups = answered_groups(pooled)
     if not groups:
         return ""
     shown = "".join(map(_headline, report_tables.headlines(groups[0], {})))

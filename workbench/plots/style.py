@@ -22,6 +22,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from workbench.analysis import configurations, formatting
+from workbench.analysis.answers import answered_groups
 from workbench.analysis.intervals import interval_of
 from workbench.plots.chart import Control
 
@@ -131,7 +132,7 @@ def result_of(row: configurations.Record) -> str:
 
 def group_control() -> Control:
     """Return the control that selects a group of records; initially the largest."""
-    labels = lambda frame: tuple(group.label for group in configurations.groups(frame))  # noqa: E731
+    labels = lambda frame: tuple(group.label for group in answered_groups(frame))  # noqa: E731
     return Control("group", "configurations alike but for density and configuration", labels)
 
 

@@ -14,6 +14,7 @@ import pandas as pd
 from workbench import atomic_files, store
 from workbench.analysis import configurations, formatting, profiles
 from workbench.analysis.advisor import Advice
+from workbench.analysis.answers import answer_of, answered_groups
 from workbench.analysis.compare import contests_of_group
 from workbench.analysis.grades import comparison_facts
 from workbench.reports import report
@@ -30,18 +31,23 @@ def answers(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Return one dict for each group, measure and density with the fields of `grades.comparison_facts`, for JSON.
 
     `group` has the settings that its configurations share; `measure` is "time" or "memory"; `sparse` and `dense` name
-    the best configuration of each side, None if a side has none. O(rows * rounds).
+    the best configuration of each side, None if a side has none; `is_answer` is true of the answer of all records.
+    O(rows * rounds).
     """
+    frame = configurations.pool_rounds(frame)
+    answer = answer_of(frame)
+    asked = (None, None) if answer is None else (answer.group, answer.asked)
     return [
         {
             "group": group.settings,
+            "is_answer": (group, contest.asked_density) == asked,
             "measure": name,
             "density": contest.density,
             **comparison_facts(contest),
             "sparse": formatting.name_configuration(contest.sparse) if contest.sparse else None,
             "dense": formatting.name_configuration(contest.dense) if contest.dense else None,
         }
-        for group in configurations.groups(frame)
+        for group in answered_groups(frame)
         for name, measure in MEASURES.items()
         for contest in contests_of_group(group, measure)
     ]
@@ -110,6 +116,14 @@ def frame_of(runs: Runs) -> pd.DataFrame:
     return store.frame(rows)
 
 
+def answer_frame_of(runs: Runs) -> pd.DataFrame:
+    """Return the records that the answer of runs is made of, as one frame: as `frame_of`, with predictions if needed."""
+    rows: list[dict[str, Any]] = []
+    for run in _paths(runs):
+        rows += run_folder.read_answer_records(run) if (run / run_folder.PLAN).exists() else store.read(run)
+    return store.frame(rows)
+
+
 def _paths(runs: Runs) -> list[Path]:
     """Return one or several run paths as a list of Path."""
     return [Path(runs)] if isinstance(runs, str | Path) else [Path(run) for run in runs]
@@ -154,9 +168,9 @@ def write_report(
     if kind not in KINDS:
         raise ExportError(f"A report is not written as {path.name!r}; its name may end in {', '.join(KINDS)}.")
     is_empty = predicted is not None and not any(store.is_stored(run / store.FILE) for run in paths)
-    frame = store.frame() if is_empty else frame_of(paths)
     if kind in TABLES:
-        return _write_frame(frame, path)
+        return _write_frame(store.frame() if is_empty else frame_of(paths), path)
+    frame = store.frame() if is_empty else answer_frame_of(paths)
     given = _given(paths) | {"structures": _structures([*paths, path]), "predicted": predicted}
     if kind == ".pdf":
         browser()  # first of all: without one there is no need to draw

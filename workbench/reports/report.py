@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 from workbench import atomic_files, plots, store
 from workbench.analysis import compare_devices, configurations, formatting, profiles
 from workbench.analysis.advisor import MEASURES, Advice, advise
+from workbench.analysis.answers import answered_groups
 from workbench.analysis.breakeven import breakevens_of_group
 from workbench.analysis.compare import EQUIVALENCE_MARGIN
 from workbench.analysis.intervals import MEMORY_SHARE
@@ -142,7 +143,7 @@ def html(
     and for narrow ones.
     """
     pooled = configurations.pool_rounds(written_frame(frame))
-    content = _content(pooled, len(frame), title, command, machine, structures, predicted)
+    content = _content(pooled, int(frame["run"].ne("").sum()), title, command, machine, structures, predicted)
     content |= {"spec": written(spec, None)}
     charts = [_svg_chart(f"{chart[0]}-{number}", *chart) for number, chart in enumerate(charts_of(pooled), 1)]
     content |= {"sections": _in_sections(charts), "first_chart": charts[0], **script()}
@@ -170,7 +171,7 @@ def markdown(
     """
     path, pooled = Path(path), configurations.pool_rounds(written_frame(frame))
     charts = [_png_chart(path, *chart) for chart in charts_of(pooled)] if pictures else []
-    content = _content(pooled, len(frame), title, command, machine, structures, predicted)
+    content = _content(pooled, int(frame["run"].ne("").sum()), title, command, machine, structures, predicted)
     content |= {"spec": written(spec, None), "charts": charts}
     plain = [report_tables.plain(data) for data in content.pop("standings")]
     content |= {"standings_time": plain[0] if plain else None, "standings_memory": plain[1] if plain else None}
@@ -198,7 +199,7 @@ def _content(
 
     Other arguments are those of `html`.
     """
-    groups = configurations.groups(pooled)
+    groups = answered_groups(pooled)
     rows = [row for group in groups for row in group.rows]
     advice, places = (predicted if predicted and not rows else advise(pooled)), report_tables.anchors(groups)
     return {
@@ -343,7 +344,7 @@ def charts_of(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame, dict[str, st
     """
     pooled = configurations.pool_rounds(frame)
     order = sorted(plots.names(), key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
-    labels: list[str | None] = [group.label for group in _shown(configurations.groups(pooled))]
+    labels: list[str | None] = [group.label for group in _shown(answered_groups(pooled))]
     labels = labels or [None]
     charts = []
     for name in order:

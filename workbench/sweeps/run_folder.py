@@ -4,7 +4,8 @@ What reads the state of a run alone imports neither specs nor analysis: `workben
 
 Files: `spec.json`; `plan.json` (keys of the configurations, what was dropped and why); `machine.json`; `trials.jsonl`
 (the rows, append-only); `progress.json` (replaced as a whole, at least once a second while the run lives); `log.txt`
-(what the supervisor printed); `identity` (what its rows name as their run); `stop` (present when somebody
+(what the supervisor printed); `identity` (what its rows name as their run);
+`predicted.json` (what advice expects of configurations that it has not measured); `stop` (present when somebody
 asked it to stop); `lock` (held by the supervisor). Of a run on several machines: `cluster` (where agents are), a
 `log-NAME.txt` each.
 """
@@ -18,7 +19,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -64,6 +65,8 @@ def _is_counts(counts: Any) -> bool:
 
 
 ROOT = Path("runs")
+PREDICTED = "predicted.json"
+"""Predicted columns of the configurations that were asked about, of which not all may have been measured."""
 SPEC, MACHINE, LOG, PROGRESS = "spec.json", "machine.json", "log.txt", "progress.json"
 STOP, IDENTITY, CLUSTER = "stop", "identity", "cluster"
 WATCHED = (SPEC, PLAN, PROGRESS, store.FILE)
@@ -250,6 +253,48 @@ def read_current_records(folder: str | Path) -> list[dict]:
 def count_finished_trials(folder: str | Path) -> int:
     """Return the number of current records of a run folder without those of stopped trials, which are measured anew."""
     return sum(row["status"] != "stopped" for row in read_current_records(folder))
+
+
+def read_answer_records(folder: str | Path) -> list[dict]:
+    """Return the records of a run folder that its answer is made of: the current ones, and predictions where needed.
+
+    A file that is damaged predicts nothing.
+    """
+    rows, path = read_current_records(folder), Path(folder) / PREDICTED
+    try:
+        predicted = parsed(path.read_text(encoding="utf-8")) if path.exists() else []
+    except ValueError:
+        return rows
+    plan = read_plan(Path(folder))
+    keys = None if plan is None else set(plan["keys"])
+    return with_predictions(rows, [row for row in predicted if keys is None or row["key"] in keys])
+
+
+def write_predictions(folder: Path, predicted: Iterable[Mapping[str, Any]]) -> None:
+    """Replace the predictions of the run in `folder` by `predicted`, columns of unmeasured configurations."""
+    atomic_files.write(folder / PREDICTED, json.dumps(list(predicted)))
+
+
+def with_predictions(rows: Iterable[Mapping[str, Any]], predicted: Iterable[Mapping[str, Any]]) -> list[dict]:
+    """Return records with predictions where trials are missing.
+
+    Records without a time get what they lack. If no configuration of a side, sparse or dense, has a time, those of it
+    that have no record get one. `predicted` are columns of configurations that were asked about.
+    """
+    by_key = {row["key"]: row for row in predicted}
+    timed = {row["key"]: row["status"] in ("ok", "disturbed") for row in rows}
+    sides = {by_key[row["key"]]["format"] == "dense" for row in rows if timed[row["key"]] and row["key"] in by_key}
+    filled = [
+        dict(row)
+        if row["status"] in ("ok", "disturbed")
+        else {**row, **{name: value for name, value in by_key.get(row["key"], {}).items() if row[name] is None}}
+        for row in rows
+    ]
+    return filled + [
+        store.new_row(**row)
+        for key, row in by_key.items()
+        if key not in timed and (row["format"] == "dense") not in sides
+    ]
 
 
 def list_runs(root: str | Path = ROOT) -> list[Path]:
