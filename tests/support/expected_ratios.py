@@ -20,6 +20,7 @@ from workbench.measure.posterior import (
     LIKELY,
     MIN_LOG_SD,
     NOISE,
+    Posterior,
     Ratio,
     Scatter,
     Trial,
@@ -261,8 +262,34 @@ class Contest:
                 return other
         return ""
 
+    @cached_property
+    def found(self) -> Posterior:
+        """The posterior of all candidates together."""
+        return posterior([trial for one in self.configurations for trial in one.trials], scatter=self.scatter)
+
+    def estimate(self, configuration: Configuration) -> Known | None:
+        """The estimated seconds: the posterior's, in a run as slow as the rounds were on average; None without a trial.
+
+        The interval is relative to the mean of the candidates, weighted by their trials of that kind.
+        """
+        found, timed = self.found, [one for one in self.configurations if one.trials]
+        if configuration not in timed or len(timed) < 2:
+            return configuration.seconds
+        mean = dict(zip(found.names, found.mean, strict=True))
+        trials = [trial for one in timed for trial in one.trials]
+        trials = [trial for trial in trials if not trial.is_disturbed] or trials
+        off: dict[int, list[float]] = {}
+        for trial in trials:
+            off.setdefault(trial.round, []).append(math.log(trial.seconds) - mean[trial.candidate])
+        shares = np.array([sum(trial.candidate == name for trial in trials) / len(trials) for name in found.names])
+        is_own = np.array([name == configuration.head["key"] for name in found.names])
+        spread = math.sqrt((is_own - shares) @ found.covariance @ (is_own - shares))
+        value = mean[configuration.head["key"]] + float(np.mean([np.mean(each) for each in off.values()]))
+        half = float(stats.t.ppf(0.975, found.freedom)) * spread
+        return Known(*(math.exp(value + sign * half) for sign in (0, -1, 1)))
+
     def ratios(self) -> Iterator[Ratio]:
-        """Dense / sparse of every pair that ran."""
+        """Dense / sparse of every pair that ran, as such and as the best of both sides."""
         sparse, dense = (
             [configuration for configuration in self.configurations if configuration.is_dense == is_dense]
             for is_dense in (False, True)
@@ -270,8 +297,12 @@ class Contest:
         for mine in sparse:  # those that trained worse, too
             for its in dense:
                 if mine.trials and its.trials:
-                    found = posterior([*mine.trials, *its.trials], scatter=self.scatter)
-                    yield found.ratio(its.head["key"], mine.head["key"])
+                    pair = its.head["key"], mine.head["key"]
+                    able = [one for one in sparse if one not in self._worse()]
+                    sides = [[one.head["key"] for one in side] for side in (dense, able)]
+                    yield self.found.ratio(*pair)
+                    yield self.found.ratio(*pair, *sides)
+                    yield self.found.ratio(*pair, sides[0])
 
     def memory_ratios(self) -> Iterator[Known]:
         """Dense / sparse of every pair's peaks, the ends from the far ends."""

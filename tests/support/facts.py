@@ -154,6 +154,10 @@ def _of_cells(met: Sequence[Contest]) -> Iterator[Fact]:
     for one in met:
         for configuration in one.configurations:
             yield from _of_cell(configuration, configuration.names, one.densities)
+            curve = configuration.head["curve"] or ()
+            shares = (1.0, *_shares(configuration.head), configuration.steps or 0, *(int(step) for *_, step in curve))
+            for share in shares:
+                yield from _values("time", one.estimate(configuration), configuration.names, one.densities, share)
             for density in configuration.densities:
                 yield Fact("share", density, density)
 

@@ -22,7 +22,7 @@ HOLDS_ONE = "neither is significantly better"
 PARTLY = "a configuration that may be better was not measured here"
 NO_DENSE = "dense was not measured"
 NO_SPARSE = "no sparse configuration was measured"
-WORSE = "every sparse configuration trained another model"
+WORSE = "every sparse configuration trained a worse model"
 NO_RESULT = "a side has no result"
 APART = "no run has both"
 REMEDY = {
@@ -119,10 +119,10 @@ def contests(rows: Iterable[dict[str, Any]], measure: str) -> list[Contest]:
     """Compare the best eligible sparse record of a group with the best dense one at each density, in ascending order.
 
     `rows` are pooled records (`pool_rounds`), `measure` a column of seconds or bytes. Records that trained another
-    model than dense (`barred_of_group`) may not win. No side wins if only some configurations of the other were measured, as
-    at densities that were added around a break-even, and an unmeasured one may be faster. If several configurations win
-    equally at a density, the configuration that wins at most densities is named. All texts, charts and tables take
-    their verdicts and ratios from here. O(rows * rounds).
+    model than dense (`barred_of_group`) may not win. No side wins if only some configurations of the other were
+    measured, as at densities that were added around a break-even, and an unmeasured one may be faster. If several
+    configurations win equally at a density, the configuration that wins at most densities is named. All texts, charts
+    and tables take their verdicts and ratios from here. O(rows * rounds).
     """
     return list(contests_of_group(configurations.Group({}, "", list(rows)), measure))
 

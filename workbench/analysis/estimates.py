@@ -54,7 +54,8 @@ class Comparison:
         """Estimated seconds of a step by candidate, in the run that its record shows; without those not measured.
 
         The mean of log seconds is shifted by what it differs from the measured times of that run, on average over the
-        rounds. The interval is that of a candidate relative to the others of the run, and that of the shift.
+        rounds. The interval is that of a candidate relative to the others of the run, which is what decides: what slows
+        all of them alike is not in it. A candidate alone has the interval of its rounds.
         """
         from scipy import special  # late: see `measure.clock`
 
@@ -75,7 +76,7 @@ class Comparison:
                 if k in own:
                     contrast = (np.arange(len(share)) == place) - share
                     spread = half_of * math.sqrt(max(float(contrast @ found.covariance @ contrast), 0.0))
-                    half = math.hypot(spread, math.log(shift.high / shift.low) / 2)
+                    half = spread if len(own) > 1 else math.log(shift.high / shift.low) / 2
                     value = means[k] + math.log(shift.value)
                     mean, low, high = (math.exp(value + sign * half) for sign in (0, -1, 1))
                     estimates[k] = Interval(mean, low, high, "" if half else ONCE)

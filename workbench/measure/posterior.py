@@ -199,14 +199,16 @@ class Posterior(Generic[Candidate]):
         scatter: Scatter,
         trials: Sequence[Trial[Candidate]],
         without: Callable[[Place], "Posterior[Candidate]"] | None = None,
+        draws: Callable[[], np.ndarray] | None = None,
     ) -> None:
         """Store the distribution: `mean` [c] and `covariance` [c, c] of log seconds in the order of `names`.
 
-        `without` returns the posterior without a round, with the same scatter and predictions.
+        `without` returns the posterior without a round, with the same scatter and predictions; `draws` returns draws of
+        it, by default new ones.
         """
         self.names, self.mean, self.covariance = tuple(names), mean, covariance
         self.scatter, self.freedom, self.trials = scatter, scatter.freedom, tuple(trials)
-        self.without = without
+        self.without, self._draw = without, draws
         self._place = {name: place for place, name in enumerate(self.names)}
         self._rounds: dict[Candidate, dict[tuple[Hashable, int], bool]] = {name: {} for name in self.names}
         self._runs: dict[Candidate, set[Hashable]] = {name: set() for name in self.names}
@@ -269,7 +271,8 @@ class Posterior(Generic[Candidate]):
         whole = self.without
         without = None if whole is None else lambda place: whole(place).among(names)
         covariance = self.covariance[np.ix_(places, places)]
-        return Posterior([names[name] for name in able], self.mean[places], covariance, self.scatter, trials, without)
+        mean, draws = self.mean[places], lambda: self._draws[:, places]
+        return Posterior([names[name] for name in able], mean, covariance, self.scatter, trials, without, draws)
 
     def _without_each(self, rounds: Iterable[Place]) -> Iterable["Posterior[Candidate]"]:
         """Yield the posterior without each of the rounds, if these are 2 to `FEW_ROUNDS`; else nothing."""
@@ -292,6 +295,8 @@ class Posterior(Generic[Candidate]):
     @cached_property
     def _draws(self) -> np.ndarray:
         """Draws of the log times of all candidates, float64 [DRAWS, candidates], from a fixed seed; cached."""
+        if self._draw is not None:
+            return self._draw()
         random = np.random.default_rng(0)
         values, vectors = np.linalg.eigh(self.covariance)  # which may have none in some direction, but for rounding
         root = vectors * np.sqrt(np.maximum(values, 0.0))

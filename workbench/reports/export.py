@@ -117,7 +117,7 @@ def frame_of(runs: Runs) -> pd.DataFrame:
 
 
 def answer_frame_of(runs: Runs) -> pd.DataFrame:
-    """Return the records that the answer of runs is made of, as one frame: as `frame_of`, with predictions if needed."""
+    """Return the records that the answer of runs is made of: as `frame_of`, with predictions if needed."""
     rows: list[dict[str, Any]] = []
     for run in _paths(runs):
         rows += run_folder.read_answer_records(run) if (run / run_folder.PLAN).exists() else store.read(run)
