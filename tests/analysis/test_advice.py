@@ -186,7 +186,10 @@ def test_warnings_failures_and_what_the_answer_depends_on_are_told():
     assert any("made a dense array in dot (10.2 MB)" in sentence for sentence in advice.warnings)
     assert "3 of 60 configurations have no result" in advice.failures[0]
     assert "1 timeout (no result after 60 s)" in advice.failures[0]
-    assert any("moves with width: that of CSR ours" in sentence for sentence in advice.would_change)
+    near = (0.01, 0.06, 0.075, 0.09, 0.12, 0.16, 0.3)
+    widths = maker.sweep((DENSE, SPARSE), near) + maker.sweep((DENSE, replace(SPARSE, slope=0.05)), near, width=64)
+    moved = advise(store.frame(widths)).would_change
+    assert any("moves with width: that of CSR ours" in sentence for sentence in moved)
     prepared = advise(frame(seconds_slice=0.0, seconds_convert=0.0, seconds_plan=0.0, seconds_prepare=1e-3))
     assert any("Batches repeat" in sentence for sentence in prepared.warnings)
 

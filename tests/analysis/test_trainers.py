@@ -20,12 +20,12 @@ SLOW = replace(maker.SPARSE, trainers=2, fixed=3e-3)
 FAST = replace(maker.SPARSE, trainers=2, slope=maker.SPARSE.slope / 2)
 
 
-def swept(*laws):
-    return store.frame(maker.sweep(laws=(maker.DENSE, maker.SPARSE, *laws)))
+def swept(*laws, densities=maker.DENSITIES):
+    return store.frame(maker.sweep(laws=(maker.DENSE, maker.SPARSE, *laws), densities=densities))
 
 
 def test_there_is_a_break_even_of_each_number_of_trainers_in_one_group():
-    frame = swept(SLOW)
+    frame = swept(SLOW, densities=(0.01, 0.04, 0.06, 0.07, 0.09, 0.2))
     (group,) = groups(frame)
     found = {even.line["trainers"]: even for even in breakeven(frame)}
     assert group.settings.keys().isdisjoint({"trainers"})
@@ -53,7 +53,7 @@ def test_trainers_are_compared_with_one_process_at_both_ends(law, first, second)
         f" density {first} " in text and f" faster than {second}, each at its fastest" in text for text in results
     )
     assert set(results) <= set(advise(frame).time)
-    assert (recommend(frame, density=0.03).settings or {})["trainers"] == (1 if law is SLOW else 2)
+    assert (recommend(swept(law, densities=(0.03,))).settings or {})["trainers"] == (1 if law is SLOW else 2)
 
 
 def test_the_best_trainers_have_the_verdict_and_their_command():

@@ -224,7 +224,7 @@ def test_what_rounds_could_tell_is_told_beforehand_and_found_afterwards(count, d
     logs -= logs.mean()
     logs *= deviation / logs.std(ddof=1) if count > 1 else 0.0
     found = ratio_of(times(*np.exp(logs)), times(*[1.0] * count)).minimum_detectable_ratio
-    assert rounds.minimum_detectable_ratio(count, deviation) == pytest.approx(found, rel=0.01)
+    assert rounds.minimum_detectable_ratio(count, deviation) == pytest.approx(found, rel=0.05)
 
 
 def test_a_sure_candidate_stands_before_one_that_may_be_faster_and_may_be_far_slower():

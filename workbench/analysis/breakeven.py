@@ -467,7 +467,7 @@ def density_clause(value: float | None, low: float, high: float) -> str:
     """
     if value is not None:
         return ""
-    return f" (measure at {formatting.format_density(math.sqrt(low * high), 1)} density to narrow it)"
+    return f" (measure at {formatting.format_density(math.sqrt(low * high), 2)} density to narrow it)"
 
 
 def baseline(compared: Sequence[Contest]) -> str:
