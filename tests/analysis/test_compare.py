@@ -11,7 +11,7 @@ from tests.support.effects import posterior_with_effects
 from tests.support.pooled import neighbours, pooled
 from workbench import store
 from workbench.analysis import compare, configurations, contest_verdict, contests, pool_rounds, verdict_text
-from workbench.measure.posterior import EQUIVALENCE_MARGIN, NOISE, Scatter, Trial, posterior
+from workbench.measure.posterior import EQUIVALENCE_MARGIN, NOISE, Scatter, Trial
 from workbench.measure.rounds import decide_comparison
 
 DENSE, SERIAL, SPARSE = maker.DENSE, maker.SERIAL, maker.SPARSE

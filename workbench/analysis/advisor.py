@@ -10,7 +10,7 @@ import pandas as pd
 
 from workbench import settings
 from workbench.analysis import compare_devices, configurations, execution, outliers, recommendation, verdict_text
-from workbench.analysis.answers import answered_groups
+from workbench.analysis.answers import Shown, answered_groups
 from workbench.analysis.breakeven import (
     BreakEven,
     baseline,
@@ -363,13 +363,13 @@ class Advice:
         return "\n".join(self.sentences)
 
 
-def advise(frame: pd.DataFrame) -> Advice:
+def advise(frame: pd.DataFrame, shown: Shown = None) -> Advice:
     """Return the advice from trial records, over all groups of comparable ones; the verdict is on that of the answer.
 
-    Without records the verdict says that there is no answer yet.
+    It is of the groups that have a configuration in `shown`. Without records the verdict says so.
     """
     pooled = configurations.pool_rounds(frame)  # once for all that follows
-    groups = answered_groups(pooled)
+    groups = answered_groups(pooled, shown)
     if not groups:
         return Advice("There is no answer yet: no rows were given.")
     several = len(groups) > 1

@@ -7,7 +7,7 @@ most configurations were measured. Of batch sizes and devices it is the smallest
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,9 @@ NEAR = 1.25
 """A smaller batch is preferred where its epoch takes at most so many times the least: it has more updates."""
 CHOSEN = ("batch_rows", "device")
 """Settings of a group that the answer may choose."""
+
+Shown = Set[tuple] | None
+"""Configurations that are shown, as `configuration_of` identifies them; None for all. Estimates are of all records."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,12 +77,20 @@ def answer_of(frame: pd.DataFrame) -> Answer | None:
     return once_per_frame(_answer, configurations.pool_rounds(frame))
 
 
-def answered_groups(frame: pd.DataFrame) -> list[Group]:
-    """Return the groups of comparable configurations, that of the answer first; [] without records."""
+def answered_groups(frame: pd.DataFrame, shown: Shown = None) -> list[Group]:
+    """Return the groups of comparable configurations, that of the answer first; [] without records.
+
+    Groups without a configuration in `shown` are left out.
+    """
     pooled = configurations.pool_rounds(frame)
     answer = answer_of(pooled)
-    groups = configurations.groups(pooled)
+    groups = [group for group in configurations.groups(pooled) if any(is_shown(row, shown) for row in group.rows)]
     return sorted(groups, key=lambda group: answer is None or group is not answer.group)
+
+
+def is_shown(row: Record, shown: Shown) -> bool:
+    """Return whether the configuration of a pooled record is among those that are shown."""
+    return shown is None or configurations.configuration_of(row) in shown
 
 
 def _answer(pooled: pd.DataFrame) -> Answer | None:

@@ -38,6 +38,12 @@ def interval_of(row: Mapping[str, Any], measure: str) -> Interval | None:
     return estimate or measured_interval_of(row, measure)
 
 
+def shown_value(row: Mapping[str, Any], measure: str) -> float | None:
+    """Return the value of a measure that is shown of a pooled record: that of `interval_of`; None if it has none."""
+    known = interval_of(row, measure)
+    return None if known is None else known.value
+
+
 def measured_interval_of(row: Mapping[str, Any], measure: str) -> Interval | None:
     """Return the interval of a measure as it was measured; None if the record has no such number.
 

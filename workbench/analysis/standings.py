@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from workbench.analysis import configurations, execution, formatting
 from workbench.analysis.advisor import headline
-from workbench.analysis.answers import answered_density
+from workbench.analysis.answers import Shown, answered_density, is_shown
 from workbench.analysis.compare import Contest, barred_of_group, contests_of_group, worse_of_group
 from workbench.analysis.configurations import line_key
 from workbench.analysis.grades import format_factor, format_probability, grade_comparison
@@ -75,14 +75,16 @@ class Headline(NamedTuple):
     executed: str = ""
 
 
-def make_standings(group: configurations.Group, measure: str) -> Standings:
+def make_standings(group: configurations.Group, measure: str, shown: Shown = None) -> Standings:
     """Return the table of a group in `measure`: densities ascending by configurations, dense ones first.
 
-    Of records that differ only in seed or learning rate the best one counts. O(records).
+    Of records that differ only in seed or learning rate the best one counts. Only the configurations `shown` are in the
+    table; verdicts and estimates are those of all. O(records).
     """
-    lines = {**configurations.dense_lines(group.rows), **configurations.sparse_lines(group.rows)}
+    rows = [row for row in group.rows if is_shown(row, shown)]
+    lines = {**configurations.dense_lines(rows), **configurations.sparse_lines(rows)}
     found = contests_of_group(group, measure)
-    at = configurations.by_density(group.rows)
+    at = configurations.by_density(rows)
     labels = {one.asked_density: one for one in found}
     ordered = sorted(at, key=lambda density: (labels[density].density or 0.0) if density in labels else 0.0)
     marks = dict.fromkeys(barred_of_group(group), "other") | dict.fromkeys(worse_of_group(group), "worse")

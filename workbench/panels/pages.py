@@ -8,7 +8,7 @@ import pandas as pd
 
 from workbench.analysis import Advice, advise, breakeven, configurations, formatting
 from workbench.analysis.advisor import MEASURES
-from workbench.analysis.answers import answered_groups
+from workbench.analysis.answers import Shown, answered_groups
 from workbench.analysis.configurations import density_of, on_its_device
 from workbench.analysis.recommendation import Recommendation
 from workbench.reports import report_tables
@@ -101,21 +101,23 @@ def verdict_with_grounds(frame: pd.DataFrame) -> tuple[str, str]:
     return numbers(pooled) + _verdict_text(advice) + _list_of_grounds(advice), str(advice)
 
 
-def numbers(frame: pd.DataFrame) -> str:
-    """Return HTML of a headline for time and one for memory, and a table for each; "" if nothing was compared."""
-    pooled = configurations.pool_rounds(frame)
-    groups = answered_groups(pooled)
+def numbers(frame: pd.DataFrame, shown: Shown = None) -> str:
+    """Return HTML of a headline for time and one for memory, and a table for each; "" if nothing was compared.
+
+    `shown` are the configurations in the tables.
+    """
+    groups = answered_groups(frame, shown)
     if not groups:
         return ""
-    shown = "".join(map(_headline, report_tables.headlines(groups[0], {})))
+    headlines = "".join(map(_headline, report_tables.headlines(groups[0], {})))
     opened = ("open", "")  # time, then memory
-    tables = zip(report_tables.tables(groups[0], {}), opened, strict=True)
-    return f'<div class="wb-headlines">{shown}</div>{"".join(_standings(*table) for table in tables)}'
+    tables = zip(report_tables.tables(groups[0], {}, shown), opened, strict=True)
+    return f'<div class="wb-headlines">{headlines}</div>{"".join(_standings(*table) for table in tables)}'
 
 
-def verdict_text(frame: pd.DataFrame) -> str:
-    """Return HTML of the answer in words, and of how certain it is."""
-    return _verdict_text(advise(frame))
+def verdict_text(frame: pd.DataFrame, shown: Shown = None) -> str:
+    """Return HTML of the answer in words, and of how certain it is, of the groups that have some of `shown`."""
+    return _verdict_text(advise(frame, shown))
 
 
 def _verdict_text(advice: Advice) -> str:

@@ -14,7 +14,7 @@ import pandas as pd
 from workbench import plots
 from workbench.analysis import breakeven
 from workbench.analysis.advisor import MEASURES
-from workbench.analysis.configurations import pool_rounds
+from workbench.analysis.configurations import configuration_of, pool_rounds, records
 from workbench.panels import pages, picture
 from workbench.panels.form import LABELLED, close_tree, send_less
 from workbench.panels.guard import Guard
@@ -152,7 +152,11 @@ class Rows(Protocol):
 
     @property
     def frame(self) -> pd.DataFrame:
-        """The records as a data frame."""
+        """The records as a data frame, or as a part of a pooled one."""
+
+    @property
+    def answered(self) -> pd.DataFrame:
+        """All records that the answer is made of, also those that are not shown."""
 
     @property
     def alive(self) -> bool:
@@ -336,9 +340,11 @@ class ResultsView:
 
     def fill(self) -> None:
         """Update verdict and table from the records that the chart shows; hide all widgets if there are none."""
+        answered, pooled = pool_rounds(self.state.answered), pool_rounds(self.chart.frame)
+        shown = {configuration_of(row) for row in records(pooled)}
         self.verdict.value, self.verdict_text.value = (
-            pages.numbers(self.chart.frame),
-            pages.verdict_text(self.chart.frame),
+            pages.numbers(answered, shown),
+            pages.verdict_text(answered, shown),
         )
         for widget in (self.verdict, self.chart.box, self.verdict_text, self.view):
             widget.layout.display = None if self.state.rows else "none"

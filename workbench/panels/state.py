@@ -402,6 +402,11 @@ class LabState(traitlets.HasTraits):
         return self._frame
 
     @property
+    def answered(self) -> pd.DataFrame:
+        """Data frame of the records that the answer is made of: `rows`, with predictions where trials are missing."""
+        return store.frame(run_folder.predict_missing(self.folder, self.rows))
+
+    @property
     def counts(self) -> Counter:
         """Number of records of each status."""
         return Counter(row["status"] for row in self.rows)

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from workbench.analysis import configurations, formatting
+from workbench.analysis.intervals import shown_value
 from workbench.plots import style
 from workbench.plots.chart import message, register_chart
 from workbench.plots.phases import PHASES, phases_of
@@ -126,7 +127,7 @@ def _finding(rows: Sequence[configurations.Record], density: str | None) -> tupl
     there is any.
     """
     sides = [[row for row in rows if configurations.is_dense(row) == is_dense] for is_dense in (False, True)]
-    best = [min(side, key=lambda row: row["seconds_step"]) for side in sides if side]
+    best = [min(side, key=lambda row: shown_value(row, "seconds_step") or 0.0) for side in sides if side]
     said = [f"{formatting.name_configuration(row)} reaches {_percent(_mean(row))}" for row in best]
     title = (
         f"{formatting.short_configuration_name(best[0])} reaches {_percent(_mean(best[0]))} of what the machine allows"

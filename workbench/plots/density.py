@@ -16,7 +16,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from workbench.analysis import configurations, formatting
 from workbench.analysis.breakeven import BreakEven, breakeven_of
 from workbench.analysis.compare import EQUIVALENCE_MARGIN, contests_of_group
-from workbench.analysis.intervals import Interval, interval_of
+from workbench.analysis.intervals import Interval, interval_of, shown_value
 from workbench.plots import style
 from workbench.plots.chart import Control
 
@@ -458,7 +458,7 @@ def draw(figure: Figure, shown: Shown, label: str) -> Axes:
     result have a note.
     """
     axes, measure = figure.add_subplot(), shown.measure
-    rows = sorted(style.drawable(shown.rows, measure), key=lambda row: row[measure])
+    rows = sorted(style.drawable(shown.rows, measure), key=lambda row: shown_value(row, measure) or 0.0)
     lost = style.lost(shown.rows, measure)
     longest = max(_end(interval_of(row, measure)) for row in rows)
     for place, row in enumerate(rows):
@@ -515,7 +515,9 @@ def _bar(axes: Axes, place: int, row: configurations.Record, measure: str, longe
 
 def _baseline(axes: Axes, rows: Sequence[configurations.Record], measure: str) -> None:
     """Draw a dashed line at the smallest value of `rows` (dense records); nothing if there are none."""
-    least = min(rows, key=lambda row: row[measure], default=None)
+    least = min(rows, key=lambda row: shown_value(row, measure) or 0.0, default=None)
     if least is not None:
         label = f"{formatting.short_configuration_name(least)}, the baseline"
-        axes.axvline(least[measure], color=style.DENSE, linewidth=1.2, linestyle=(0, (4, 2)), label=label)
+        axes.axvline(
+            shown_value(least, measure) or 0.0, color=style.DENSE, linewidth=1.2, linestyle=(0, (4, 2)), label=label
+        )

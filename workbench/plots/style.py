@@ -23,7 +23,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from workbench.analysis import configurations, formatting
 from workbench.analysis.answers import answered_groups
-from workbench.analysis.intervals import interval_of
+from workbench.analysis.intervals import interval_of, shown_value
 from workbench.plots.chart import Control
 
 DENSE = "#222222"
@@ -156,8 +156,10 @@ def at_density(group: configurations.Group, label: str | None) -> Sequence[confi
     Labels are those of `configurations.density_label`, such as "5 %"; [] for another one or None.
     """
     rows = [row for row in group.rows if configurations.density_label(row) == label]
+    seconds_of = {id(row): shown_value(row, "seconds_step") for row in rows}
     return sorted(
-        rows, key=lambda row: (not configurations.is_dense(row), row["seconds_step"] is None, row["seconds_step"] or 0)
+        rows,
+        key=lambda row: (not configurations.is_dense(row), seconds_of[id(row)] is None, seconds_of[id(row)] or 0.0),
     )
 
 

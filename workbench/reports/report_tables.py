@@ -7,7 +7,8 @@ from typing import Any
 
 from workbench import settings
 from workbench.analysis import configurations, formatting, outliers
-from workbench.analysis.intervals import values_of
+from workbench.analysis.answers import Shown
+from workbench.analysis.intervals import measured_interval_of, shown_value, values_of
 from workbench.analysis.outliers import usual_deviation_of_records
 from workbench.analysis.standings import MARKS, Headline, Standing, Standings, headline_of, make_standings
 from workbench.analysis.verdict_text import MEASURES
@@ -55,12 +56,12 @@ def _natural(label: str) -> list[tuple[bool, int, str]]:
     return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts]
 
 
-def tables(group: configurations.Group, anchors: Anchors) -> list[dict[str, Any]]:
+def tables(group: configurations.Group, anchors: Anchors, shown: Shown = None) -> list[dict[str, Any]]:
     """Return the table of densities by candidates of each measure, as values for the template.
 
-    `anchors` has the anchor on the page of each record, by its id.
+    `anchors` has the anchor on the page of each record, by its id; `shown` are the configurations in the table.
     """
-    return [_table(make_standings(group, measure), anchors) for measure in MEASURES]
+    return [_table(make_standings(group, measure, shown), anchors) for measure in MEASURES]
 
 
 MOST_ACROSS = 6
@@ -138,8 +139,8 @@ def _in_text(place: Mapping[str, str]) -> str:
 MOST_SAMPLES = 24
 """Samples of a cell that are shown; all are in the file of rows."""
 ENERGY = "energy a step"
-COLUMNS = ("configuration", "density", "status", "time a step", "peak memory", "spread", "quality", ENERGY)
-NUMERIC = ("density", "time a step", "peak memory", "spread", "quality", ENERGY, "group")
+COLUMNS = ("configuration", "density", "status", "time a step", "measured", "peak memory", "spread", "quality", ENERGY)
+NUMERIC = ("density", "time a step", "measured", "peak memory", "spread", "quality", ENERGY, "group")
 
 
 def anchors(groups: Sequence[configurations.Group]) -> dict[int, str]:
@@ -186,7 +187,8 @@ def _line(row: configurations.Record, anchor: str, group: int | None, usual: flo
         (formatting.name_configuration(row), ""),
         (configurations.density_label(row), _order(configurations.density_of(row))),
         (row["status"], ""),
-        (formatting.format_measured_quantity(row, "seconds_step"), _order(row["seconds_step"])),
+        (formatting.format_measured_quantity(row, "seconds_step"), _order(shown_value(row, "seconds_step"))),
+        (_measured(row), _order(row["seconds_step"])),
         (formatting.format_measured_quantity(row, "bytes_peak"), _order(row["bytes_peak"])),
         ("" if deviation is None else formatting.format_density(deviation, 2), _order(deviation)),
         (_quality(row), _order(row["quality"])),
@@ -202,6 +204,12 @@ def _line(row: configurations.Record, anchor: str, group: int | None, usual: flo
         "samples": samples_text(row),
         "command": command_of(row),
     }
+
+
+def _measured(row: configurations.Record) -> str:
+    """Return the mean of the measured times of a record, as it is without the other candidates; "" without a time."""
+    known = measured_interval_of(row, "seconds_step")
+    return formatting.format_measured(*known[:3], formatting.format_seconds) if known else ""
 
 
 def _order(value: Any) -> str:

@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -256,15 +256,20 @@ def count_finished_trials(folder: str | Path) -> int:
 
 
 def read_answer_records(folder: str | Path) -> list[dict]:
-    """Return the records of a run folder that its answer is made of: the current ones, and predictions where needed.
+    """Return the records of a run folder that its answer is made of: the current ones, and predictions where needed."""
+    return predict_missing(folder, read_current_records(folder))
+
+
+def predict_missing(folder: str | Path, rows: Sequence[Mapping[str, Any]]) -> list[dict]:
+    """Return the current records of a run folder with the predictions there, where trials are missing.
 
     A file that is damaged predicts nothing.
     """
-    rows, path = read_current_records(folder), Path(folder) / PREDICTED
+    path = Path(folder) / PREDICTED
     try:
         predicted = parsed(path.read_text(encoding="utf-8")) if path.exists() else []
     except ValueError:
-        return rows
+        predicted = []
     plan = read_plan(Path(folder))
     keys = None if plan is None else set(plan["keys"])
     return with_predictions(rows, [row for row in predicted if keys is None or row["key"] in keys])
@@ -275,7 +280,7 @@ def write_predictions(folder: Path, predicted: Iterable[Mapping[str, Any]]) -> N
     atomic_files.write(folder / PREDICTED, json.dumps(list(predicted)))
 
 
-def with_predictions(rows: Iterable[Mapping[str, Any]], predicted: Iterable[Mapping[str, Any]]) -> list[dict]:
+def with_predictions(rows: Sequence[Mapping[str, Any]], predicted: Iterable[Mapping[str, Any]]) -> list[dict]:
     """Return records with predictions where trials are missing.
 
     Records without a time get what they lack. If no configuration of a side, sparse or dense, has a time, those of it

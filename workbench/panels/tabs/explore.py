@@ -79,7 +79,8 @@ class Exploration(traitlets.HasTraits):
         self.run, self.folder = run, Path(run)
         self._read: tuple[tuple[int, int], ...] = ()
         self._framed: tuple | None = None
-        self._frame, self._cells = store.frame(), dict[str, Behind]()
+        self.answered = self._frame = configurations.pool_rounds(store.frame())
+        self._cells = dict[str, Behind]()
         if not self.folder.is_file():
             run_folder.read_progress(self.folder)
         self.poll()
@@ -89,9 +90,10 @@ class Exploration(traitlets.HasTraits):
         stamp = tuple(map(file_stamp, (self.folder, self.folder / store.FILE, self.folder / run_folder.PLAN)))
         if stamp != self._read:
             self._read = stamp
-            self.every = tuple(
-                run_folder.read_current_records(self.folder) if self.folder.is_dir() else store.read(self.folder)
-            )
+            is_run = self.folder.is_dir()
+            every = run_folder.read_current_records(self.folder) if is_run else store.read(self.folder)
+            answered = run_folder.predict_missing(self.folder, every) if is_run else every
+            self.answered, self.every = configurations.pool_rounds(store.frame(answered)), tuple(every)
             self._leave()
 
     @property
@@ -137,7 +139,7 @@ class Exploration(traitlets.HasTraits):
         Observers are notified once.
         """
         with self.hold_trait_notifications():
-            self.rows = tuple(row for row in self.every if all(_stays(row, *one) for one in self.chosen.items()))
+            self.rows = tuple(row for row in self.every if _passes(row, self.chosen))
             if self.density is None and self.densities:
                 self.density = self.densities[len(self.densities) // 2]
             if self.cell not in self.cells:
@@ -154,7 +156,7 @@ class Exploration(traitlets.HasTraits):
 
     @property
     def frame(self) -> pd.DataFrame:
-        """Data frame of the filtered records."""
+        """Data frame of the filtered records, pooled; its estimates are those of all records."""
         self._know()
         return self._frame
 
@@ -168,11 +170,12 @@ class Exploration(traitlets.HasTraits):
         """Update data frame, pooled records and names if `rows` has changed since the last call."""
         if self._framed is self.rows:
             return
-        self._framed, self._frame = self.rows, store.frame(self.rows)
-        behind = list(configurations.configurations_of(self._frame).values())
-        pooled = configurations.records(configurations.pool_rounds(self._frame))
-        names = configurations.names_of(pooled)
-        self._cells = {name: Behind(row, rows) for name, row, rows in zip(names, pooled, behind, strict=True)}
+        self._framed = self.rows
+        self._frame = configurations.part_of(self.answered, lambda row: _passes(row, self.chosen))
+        behind = configurations.configurations_of(store.frame(self.rows))
+        pooled = configurations.records(self._frame)
+        found = [(row, behind.get(configurations.configuration_of(row), [])) for row in pooled]
+        self._cells = {name: Behind(*one) for name, one in zip(configurations.names_of(pooled), found, strict=True)}
 
     @property
     def densities(self) -> list[float]:
@@ -209,6 +212,11 @@ def _positive(text: str, label: str, most: float = float("inf")) -> float:
     if value is None or not 0 < value <= most:
         raise ChoiceError(f"{label}: {text!r} is not one number above 0{', 100 % at most' if most == 1 else ''}.")
     return value
+
+
+def _passes(row: Mapping[str, Any], chosen: Mapping[str, str]) -> bool:
+    """Return whether a record passes all filters, `chosen` by their names."""
+    return all(_stays(row, *one) for one in chosen.items())
 
 
 def _stays(row: Mapping[str, Any], name: str, option: str) -> bool:
@@ -528,7 +536,7 @@ def _shown(asked: RequestState) -> Any:
     if not named:
         return said(NONE)
     state = Exploration(named[0])
-    verdict = verdict_of(state.frame)
+    verdict = verdict_of(state.answered)
     more = f"{gains_table(state)}{outliers_table(state)}"
     return Shown(f"<p>{html.escape(state.left)}</p>{verdict.html}{more}", f"{state.left}\n{verdict.text}")
 
