@@ -205,3 +205,52 @@ def test_other_configurations_of_a_frame_tell_of_its_noise_and_of_nothing_else()
     assert breakeven(store.frame()) == []
     with pytest.raises(ValueError, match=r"Unknown measure 'speed'.*Expected one of: seconds_step"):
         breakeven(frame(), "speed")
+
+
+CURVES = ("linear", "power", "linear and power", "saturating")
+
+
+def drawn_curve(kind, random):
+    """A density at which sparse takes as long as dense, and the sparse time by density over that of dense."""
+    fixed, truth = random.uniform(0.02, 0.6), 10 ** random.uniform(-2.2, -0.5)
+    power, share, knee = random.uniform(0.4, 2.0), random.uniform(), 10 ** random.uniform(-2, 0)
+    shape = {
+        "linear": lambda density: density / truth,
+        "power": lambda density: (density / truth) ** power,
+        "linear and power": lambda density: share * density / truth + (1 - share) * (density / truth) ** power,
+        "saturating": lambda density: np.expm1(-density / knee) / np.expm1(-truth / knee),
+    }[kind]
+    return truth, lambda density: fixed + (1 - fixed) * shape(density)
+
+
+@pytest.mark.parametrize("runs", [40, pytest.param(400, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("count", [2, 3, 6])
+@pytest.mark.parametrize("kind", CURVES)
+def test_the_interval_holds_the_crossing_of_curves_of_many_shapes_between_few_densities(kind, count, runs):
+    random, held, widths = np.random.default_rng(CURVES.index(kind)), [], []
+    for _ in range(runs):
+        truth, ratio = drawn_curve(kind, random)
+        ends = truth / 10 ** random.uniform(0.1, 1.5), min(truth * 10 ** random.uniform(0.1, 1.2), 1.0)
+        rows = []
+        for density in sorted([*ends, *np.exp(random.uniform(*np.log(ends), count - 2))]):
+            sparse, dense = neighbours(1 / ratio(density), random, rounds=4, sd=0.05)
+            rows += [pooled(sparse, density), pooled(dense, density, "dense")]
+        even = only(breakevens_of_group(configurations.Group({}, "", rows), "seconds_step"))
+        if even.status == "crossing":
+            held.append(even.low <= truth <= even.high)
+            widths.append(even.high / even.low)
+    assert len(held) > runs / 3
+    assert np.mean(held) >= 0.95
+    assert np.median(widths) < {2: 20, 3: 15, 6: 6}[count]
+
+
+def test_many_densities_make_a_break_even_narrow():
+    rng, truth = np.random.default_rng(5), 0.2656
+    rows = []
+    for density in np.geomspace(0.1, 0.6, 16):
+        sparse, dense = neighbours(1 / (0.15 + 3.2 * density), rng, rounds=6, sd=0.03)
+        known = {"deviation": 0.03, "freedom": 50.0}
+        rows += [pooled(sparse, density, **known), pooled(dense, density, "dense", **known)]
+    even = only(breakevens_of_group(configurations.Group({}, "", rows), "seconds_step"))
+    assert even.low < truth < even.high < 1.25 * even.low
+    assert even.density == pytest.approx(truth, rel=0.1)
