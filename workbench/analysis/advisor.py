@@ -301,7 +301,14 @@ def certainty_sentences(group: configurations.Group) -> str:
         )
     of_runs = f"{rounds} of {format_count(max(ratio.runs for ratio in ratios), 'run')}"
     seen = minimum_detectable_sentence(contests)
-    return f"How sure: 95 % intervals from {of_runs}. {capitalized(seen)}.{disturbed}"
+    prior = " The prior is the cost model's prediction." if _has_prior(contests) else ""
+    return f"How sure: 95 % intervals from {of_runs}. {capitalized(seen)}.{prior}{disturbed}"
+
+
+def _has_prior(contests: Sequence[Contest]) -> bool:
+    """Return whether predicted times are the prior of the measured ones in any of the contests."""
+    members = [row.get("member") for one in contests for row in (one.sparse, one.dense) if row is not None]
+    return any(member.comparison.has_prior for member in members if member)
 
 
 def minimum_detectable_sentence(contests: Sequence[Contest]) -> str:

@@ -30,6 +30,12 @@ class Comparison:
         self.rows = rows
         self._posteriors: dict[str, Posterior[int]] = {}
 
+    @cached_property
+    def has_prior(self) -> bool:
+        """Whether predicted step times are the prior: all measured records have one."""
+        timed = [row for k, row in enumerate(self.rows) if trials_of(row, TIME, k)]
+        return bool(timed) and all(number_or_none(row.get(PREDICTION)) for row in timed)
+
     def posterior(self, measure: str) -> Posterior[int]:
         """Return the posterior of the times in a column of seconds; candidates are named by their index in `rows`.
 
@@ -42,11 +48,11 @@ class Comparison:
             noise = next(
                 ((row["deviation"], row["freedom"]) for row in rows if number_or_none(row.get("deviation"))), None
             )
-            of_row = {trial.candidate: number_or_none(rows[trial.candidate].get(PREDICTION)) for trial in trials}
-            predicted = {candidate: seconds for candidate, seconds in of_row.items() if seconds}
-            is_predicted = measure == TIME and len(predicted) == len(of_row)
-            scatter = Scatter(*noise) if noise else None
-            self._posteriors[measure] = posterior(trials, predicted if is_predicted else None, scatter)
+            is_predicted = measure == TIME and self.has_prior
+            predicted = (
+                {one.candidate: float(rows[one.candidate][PREDICTION]) for one in trials} if is_predicted else None
+            )
+            self._posteriors[measure] = posterior(trials, predicted, Scatter(*noise) if noise else None)
         return self._posteriors[measure]
 
     @cached_property

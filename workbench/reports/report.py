@@ -41,7 +41,8 @@ ROUNDS = (
     "comparisons of the run come between. A trial gives one number, the lower quartile of its samples.",
     "A ratio has a probability distribution, the posterior of a normal model of log(dense / sparse): rounds of one run "
     "share some of their noise, and the noise of a comparison is shrunk towards that of all comparisons of the machine "
-    "(moderated t). Its interval holds 95 % of the probability. Runs are combined by their ratios; seconds of "
+    "(moderated t). A trial that is far off counts for less, and the choice of the best of several candidates is in "
+    "the interval. The interval holds 95 % of the probability. Runs are combined by their ratios; seconds of "
     "different runs are never compared.",
     "A side is called better if that has a probability of 97.5 % or more, probably better from 80 % on. If the "
     f"interval lies within a factor of {EQUIVALENCE_MARGIN:g} of 1 there is no difference that matters; else "
@@ -50,11 +51,13 @@ ROUNDS = (
     "A trial during which other programs took more than 10 % of the cores is disturbed. It counts, with more noise "
     "and with a bias that all disturbed rounds of a configuration share: it cannot decide a factor of 2, and it does "
     "decide one of 20.",
-    "Seconds are the mean of the rounds of one run with its 95 % interval, and hold for that run alone. Memory is "
+    "Seconds are the estimate that verdicts are made of, in the run that is shown, with a 95 % interval relative to "
+    "the other candidates; the column measured has the mean of the rounds of that run. Memory is "
     f"the median of the peaks of all rounds, to 1 MiB, {100 * MEMORY_SHARE:g} % or half their range, whichever is "
     "most; other programs do not change it. Every number has the digits that its interval allows.",
-    "A break-even lies between the last density at which sparse is better and the first at which dense is; its "
-    "interval is where the interval of the ratio, linear in the logarithms between two densities, holds 1.",
+    "A break-even lies between the last density at which sparse is better and the first at which dense is. Its "
+    "interval takes in the noise, and all curves that rise between two measured densities, at most with the square of the "
+    "density.",
 )
 """What holds for all reports."""
 
