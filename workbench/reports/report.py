@@ -56,8 +56,8 @@ ROUNDS = (
     f"the median of the peaks of all rounds, to 1 MiB, {100 * MEMORY_SHARE:g} % or half their range, whichever is "
     "most; other programs do not change it. Every number has the digits that its interval allows.",
     "A break-even lies between the last density at which sparse is better and the first at which dense is. Its "
-    "interval takes in the noise, and all curves that rise between two measured densities, at most with the square of the "
-    "density.",
+    "interval takes in the noise, and all curves that rise between two measured densities, at most with the square of "
+    "the density.",
 )
 """What holds for all reports."""
 
