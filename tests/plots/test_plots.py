@@ -19,6 +19,8 @@ from tests.support import rows as maker
 from tests.support.figures import drawn, notes, said, texts
 from workbench import formats, plots, store
 from workbench.analysis import breakeven, pool_rounds
+from workbench.analysis.configurations import records
+from workbench.analysis.intervals import shown_value
 from workbench.plots import style
 from workbench.plots.chart import Chart, Control
 from workbench.plots.phases import PHASES
@@ -114,7 +116,9 @@ def test_time_density_draws_the_numbers_and_the_break_even():
     for line, name in ((dense, "dense"), (sparse, "csr")):
         of = frame[frame["format"] == name]
         np.testing.assert_allclose(line.get_xdata().astype(float), of["density_measured"])
-        np.testing.assert_allclose(line.get_ydata().astype(float), of["seconds_step"], rtol=1e-12)
+        np.testing.assert_allclose(
+            line.get_ydata().astype(float), [shown_value(row, "seconds_step") for row in records(of)], rtol=1e-12
+        )
     (even,) = breakeven(store.frame(maker.sweep()))
     assert "Sparse is faster than dense up to 3 %; the break-even is at" in said(figure)
     assert "go sparse up to 3 % density" in sentence

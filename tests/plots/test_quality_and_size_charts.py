@@ -50,7 +50,7 @@ def test_an_epoch_is_drawn_against_the_rows_of_the_tables():
         rows = pooled[pooled["gradient"] == gradient].sort_values("features")
         np.testing.assert_allclose(np.asarray(line.get_xdata(), float), rows["features"].astype(float))
         np.testing.assert_allclose(
-            np.asarray(line.get_ydata(), float), (rows["seconds_step"] * rows["steps_epoch"]).astype(float)
+            np.asarray(line.get_ydata(), float), (rows["seconds_step"] * rows["steps_epoch"]).astype(float), rtol=0.005
         )
     assert to_hex(whole.get_color()) == style.DENSE
     assert "Active rows are faster from 100,000 rows on" in said(figure)

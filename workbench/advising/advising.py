@@ -512,7 +512,8 @@ class _Advising:
         self.spec = self._spec(able, seconds - self.seconds_reserve)
         run_folder.start_run(self.spec, self.folder)
         self._name_configurations()  # while the run loads libraries
-        run_folder.write_predictions(self.folder, self.predicted)
+        if self.folder.is_dir():
+            run_folder.write_predictions(self.folder, self.predicted)
         self.follow(heading, self.folder, self.clock.spent, self.clock.budget)
         state: Progress = run_folder.read_progress(self.folder)
         if state.state == "failed":
