@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from tests.support import rows as maker
 from workbench import plots, store
 from workbench.analysis import configurations
-from workbench.plots import loss_seconds
+from workbench.plots import loss_seconds, style
 
 STEPS = 60
 DENSE_SECONDS, SPARSE_SECONDS = 8e-3, 5.1e-3
@@ -41,11 +41,6 @@ def steps_to(losses, share=0.99):
     return next(step for step, loss in enumerate(medians, 1) if loss <= target)
 
 
-def numbers(seconds):
-    """The time as the chart writes it."""
-    return loss_seconds.format_seconds(seconds, 2)
-
-
 def test_the_time_to_a_loss_counts_the_drop_and_not_the_first_step():
     losses = falling(0.700, 0.696)  # every one of them is within 1 % of the last
     title, sentence = said(losses, losses)
@@ -55,8 +50,8 @@ def test_the_time_to_a_loss_counts_the_drop_and_not_the_first_step():
     rows = configurations.records(
         configurations.pool_rounds(store.frame(maker.sweep(densities=(0.05,), rounds=4, noise=1e-3)))
     )
-    times = {row["format"]: row["seconds_step"] for row in rows}
-    assert f"in {numbers(steps * times['csr'])} instead of {numbers(steps * times['dense'])}" in title
+    times = {row["format"]: style.seconds(row, steps) for row in rows}
+    assert f"in {times['csr']} instead of {times['dense']}" in title
     assert f"after {steps} steps of CSR ours (row_sparse gradient, standard update) and {steps} of dense" in sentence
 
 
