@@ -61,7 +61,7 @@ def test_columns_that_no_configuration_fills_are_left_out_and_groups_are_numbere
     groups = configurations.groups(store.frame(rows))
     table = report_tables.table(groups, report_tables.anchors(groups))
     names = [name for name, _ in table["columns"]]
-    assert names == ["configuration", "density", "status", "time a step", "peak memory", "spread", "group"]
+    assert names == ["configuration", "density", "status", "time a step", "measured", "peak memory", "spread", "group"]
     assert table["groups"] == [group.label for group in groups]
     assert [line["cells"][-1][0] for line in table["lines"]] == ["1", "1", "2", "2"]
 
