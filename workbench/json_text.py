@@ -1,6 +1,7 @@
 """JSON from outside, read so that every text gives a value or a `ValueError`."""
 
 import json
+from collections.abc import Callable, Mapping
 from itertools import chain
 from typing import Any
 
@@ -32,6 +33,49 @@ def parsed(text: str | bytes) -> Any:
 def is_whole(value: Any, least: int = 0, most: int = 2**53) -> bool:
     """Return whether a JSON value is an int from `least` to `most`; bools are not."""
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+Fields = Mapping[str, tuple[Callable[[Any], bool], str]]
+"""Fields of a JSON object: a test of the value, and what it expects, in words."""
+
+
+def check_fields(value: Any, fields: Fields, within: str = "") -> None:
+    """Raise ValueError, which names the field, unless `value` is an object whose `fields` pass their tests.
+
+    `within` is the name of the object in messages.
+
+    >>> check_fields({"rows": -1}, {"rows": (is_whole, "a whole number from 0")})
+    Traceback (most recent call last):
+    ValueError: rows is -1; expected a whole number from 0
+    """
+    if not isinstance(value, dict):
+        raise ValueError(f"{within or 'it'} is {value!r:.80}; expected an object")
+    for name, (is_right, expected) in fields.items():
+        path = f"{within}.{name}" if within else name
+        if name not in value:
+            raise ValueError(f"{path} is missing; expected {expected}")
+        if not is_right(value[name]):
+            raise ValueError(f"{path} is {value[name]!r:.80}; expected {expected}")
+
+
+def is_text(value: Any) -> bool:
+    """Return whether a JSON value is a string."""
+    return isinstance(value, str)
+
+
+def is_object(value: Any) -> bool:
+    """Return whether a JSON value is an object."""
+    return isinstance(value, dict)
+
+
+def are_texts(value: Any) -> bool:
+    """Return whether a JSON value is a list of strings."""
+    return isinstance(value, list) and all(map(is_text, value))
+
+
+def are_whole(value: Any) -> bool:
+    """Return whether a JSON value is a list of whole numbers from 0."""
+    return isinstance(value, list) and all(map(is_whole, value))
 
 
 def _too_deep() -> str:

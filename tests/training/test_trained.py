@@ -1,16 +1,19 @@
 """A saved model predicts as the trained one does, from any file of its features; damaged folders are refused."""
 
+import hashlib
 import itertools
 import json
 import shutil
 import subprocess
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
 
 from workbench import data, formats, models, training
 from workbench.sweeps.problem import facts_of
+from workbench.training import trained as trained_models
 from workbench.training.setup import impossible_reason
 from workbench.training.trained import VERSION, ModelFolderError, TrainedModel, load_model, why_not_kept
 
@@ -200,15 +203,18 @@ def test_a_folder_that_is_there_needs_force(saved):
         (lambda f: (f / "model.json").write_bytes(b"[" * 100_000), "is damaged"),
         (lambda f: (f / "model.json").write_bytes(b"[]"), "does not describe one"),
         (lambda f: (f / "model.json").write_bytes(bytes(range(256))), "is damaged"),
-        (lambda f: (f / "weights.npz").unlink(), "is damaged: No such file"),
+        (lambda f: (f / "weights.npz").unlink(), "is damaged: weights.npz: No such file"),
         (lambda f: (f / "weights.npz").write_bytes(b"PK"), "does not hold what was written"),
         (lambda f: edit(f, version=VERSION + 1), f"is of version {VERSION + 1}; up to {VERSION} is read. Update"),
-        (lambda f: edit(f, version="1"), "version is '1'"),
-        (lambda f: edit(f, width=10**18), "a size is"),
-        (lambda f: edit(f, features=3), "is damaged: SetupError"),
-        (lambda f: edit(f, labels=3), "is damaged"),
-        (lambda f: edit(f, setup={"model": "nothing"}), "is damaged"),
-        (lambda f: edit(f, reader="nothing"), "is damaged"),
+        (lambda f: edit(f, version="1"), r"model.json: version is '1'; expected a whole number up to 1\. Train"),
+        (lambda f: edit(f, width=10**18), "model.json: width is 1000000000000000000; expected a whole number from 1"),
+        (
+            lambda f: edit(f, features=3),
+            r"weights.npz has w as float32 \[21, 1\]; the model has float32 \[3, 1\]",
+        ),
+        (lambda f: edit(f, labels=3), "model.json: labels is 3; expected an object"),
+        (lambda f: edit(f, setup={"model": "nothing"}), "setup.model is 'nothing'; expected the name of a model"),
+        (lambda f: edit(f, reader="nothing"), "reader is 'nothing'; expected the name of a data set"),
     ],
 )
 def test_a_damaged_folder_or_a_newer_one_is_refused_in_one_line(saved, damage, message):
@@ -230,3 +236,62 @@ def test_a_model_of_a_graph_is_not_kept():
     run = training.make_run(training.Setup(model="graph_convolution"), made.x, y, len(made.classes), facts_of(made))
     with pytest.raises(ModelFolderError, match="predicts from the graph that it was trained on"):
         TrainedModel.of_run(run, made)
+
+
+def test_two_savers_without_force_do_not_replace_each_other(saved, monkeypatch):
+    folder, made, run = saved
+    kept = TrainedModel.of_run(run, made)
+    monkeypatch.setattr(
+        trained_models, "refuse_taken", lambda target, force: None
+    )  # as looked at before the other saved
+    with pytest.raises(FileExistsError):
+        kept.save(folder / "model")
+    monkeypatch.undo()
+    assert load_model(folder / "model").predict(made.x).tolist() == kept.predict(made.x).tolist()
+
+
+def test_a_reader_gets_one_model_while_another_replaces_it(saved, monkeypatch):
+    """What is read of model.json and weights.npz belongs together, or is read again."""
+    folder, made, run = saved
+    real, seen = trained_models._read_about, []
+
+    def replaced_after(path):
+        about = real(path)
+        if not seen:
+            run.arrays["w"] += 1
+            TrainedModel.of_run(run, made).save(path, force=True)
+        seen.append(1)
+        return about
+
+    monkeypatch.setattr(trained_models, "_read_about", replaced_after)
+    np.testing.assert_array_equal(load_model(folder / "model").scores(made.x), run.predict(made.x))
+    assert len(seen) == 2
+
+
+@pytest.mark.parametrize("model", ["logistic", "factorization_machine", "pruned_mlp"])
+@pytest.mark.parametrize("claim", ["compressed", "features", "width", "more arrays", "shape"])
+def test_sizes_are_compared_before_memory_is_taken(tmp_path, model, claim):
+    """Weights of a few KB that claim gigabytes, and a model.json that claims columns that the weights do not have."""
+    made = data.load("uniform", rows=64, features=32, density=0.1, classes=2, cache=False)
+    width = 1 if model == "logistic" else models.get(model).width or 2
+    y = data.targets(made, models.get(model).target, models.get(model).outputs or width)
+    run = training.make_run(training.Setup(model=model), made.x, y, width)
+    TrainedModel.of_run(run, made).save(tmp_path / "m")
+    arrays = dict(np.load(tmp_path / "m" / "weights.npz"))
+    about = json.loads((tmp_path / "m" / "model.json").read_text())
+    save = np.savez_compressed if claim == "compressed" else np.savez
+    name = next(name for name in arrays if "." not in name)
+    if claim == "shape":
+        arrays[name] = np.zeros((5, 5), np.float32)
+    arrays |= {"z": np.zeros(9)} if claim == "more arrays" else {}
+    about |= {claim: 10**12} if claim in about else {}
+    save(tmp_path / "m" / "weights.npz", **arrays)
+    about["weights_sha256"] = hashlib.sha256((tmp_path / "m" / "weights.npz").read_bytes()).hexdigest()
+    (tmp_path / "m" / "model.json").write_text(json.dumps(about))
+    tracemalloc.start()
+    try:
+        with pytest.raises(ModelFolderError, match=r"weights\.npz has|is compressed"):
+            load_model(tmp_path / "m")
+        assert tracemalloc.get_traced_memory()[1] < 2_000_000
+    finally:
+        tracemalloc.stop()

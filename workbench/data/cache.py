@@ -5,12 +5,12 @@ content of the files that are read, and of the fingerprint of its source. It is 
 there, so that it is whole or not there.
 """
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
 import json
 import shutil
-import tempfile
 import warnings
 import zlib
 from collections.abc import Mapping
@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernels import threads
+from workbench import atomic_files
 from workbench.data import content
 from workbench.data.content import VARIABLE as VARIABLE
 from workbench.data.content import cache_folder
@@ -211,9 +212,7 @@ def _write(entry: Path, dataset: Dataset) -> None:
 
     An entry that another process wrote first is kept. Raises OSError if it cannot be written.
     """
-    entry.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(prefix=f".{entry.name}-", dir=entry.parent))
-    try:
+    with contextlib.suppress(FileExistsError), atomic_files.replacing_folder(entry) as beside:
         arrays = _arrays(dataset)
         for name, array in arrays.items():
             np.save(beside / f"{name}.npy", array, allow_pickle=False)
@@ -224,13 +223,7 @@ def _write(entry: Path, dataset: Dataset) -> None:
             "sums": {name: _sum(array) for name, array in arrays.items()},
         }
         (beside / META).write_text(json.dumps(meta, default=dict), encoding="utf-8")
-        try:
-            beside.rename(entry)
-        except OSError:  # another process was first: its entry is as good
-            if not (entry / META).exists():
-                raise
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        beside.chmod(0o700)  # it has copies of what the user reads
 
 
 def _read(entry: Path) -> Dataset:

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse
 
 from kernels.registry import Registry
+from workbench import atomic_files
 from workbench.data import contract
 from workbench.data.dataset.record import Dataset, RowBlock, StoredRows
 from workbench.data.errors import DataError, import_optional
@@ -51,16 +52,15 @@ def export(dataset: Dataset | str | os.PathLike, path: str | os.PathLike, to: st
     whole = dataset if isinstance(dataset, Dataset) else contract.get("sparse").make(dataset)
     if path.exists():
         raise DataError(f"There is already {path}; remove it, or choose another name.")
-    beside = path.with_name(f".{path.name}")
     try:
-        kind.write(whole, beside)
-        for written in sorted(path.parent.glob(f"{beside.name}*")):
-            written.rename(path.with_name(written.name[1:]))
+        with atomic_files.temporary_folder(path) as room:
+            kind.write(whole, room / path.name)
+            for written in sorted(room.iterdir(), reverse=True):  # the file itself last
+                atomic_files.rename_new(written, path.with_name(written.name))
+    except FileExistsError as error:
+        raise DataError(f"There is already {error.filename}; remove it, or choose another name.") from None
     except OSError as error:
         raise DataError(f"{path} cannot be written: {error.strerror or error}.") from error
-    finally:
-        for left in path.parent.glob(f"{beside.name}*"):
-            left.unlink()
 
 
 def blocks(dataset: Dataset) -> Iterator[RowBlock]:

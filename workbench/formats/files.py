@@ -32,13 +32,14 @@ MOST_PACKED = 1032
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
-def check_members(file: BinaryIO) -> dict[str, "Header"]:
+def check_members(file: BinaryIO, is_compressed: bool = True) -> dict[str, "Header"]:
     """Validate an .npz file without unpacking more than headers; return the header of each array by member name.
 
     Raises ValueError if members overlap or occur twice, claim more bytes than their compressed size or this machine's
-    memory allow, differ in size from their header, or contain Python objects.
+    memory allow, differ in size from their header, or contain Python objects. Unless it `is_compressed`, members that
+    are compressed are refused too, so that no array is larger than the file.
     """
-    size = os.fstat(file.fileno()).st_size
+    size = file.seek(0, os.SEEK_END)
     with zipfile.ZipFile(file) as archive:
         members = archive.infolist()
         names = [member.filename for member in members]
@@ -47,6 +48,8 @@ def check_members(file: BinaryIO) -> dict[str, "Header"]:
         if sum(member.compress_size for member in members) > size:
             raise ValueError("its members overlap")
         for member in members:
+            if member.compress_type != zipfile.ZIP_STORED and not is_compressed:
+                raise ValueError(f"{member.filename!r} is compressed; expected as it was saved")
             packed = 1 if member.compress_type == zipfile.ZIP_STORED else MOST_PACKED
             if member.file_size > packed * member.compress_size:
                 raise ValueError(f"{member.filename!r} claims {member.file_size} bytes and has {member.compress_size}")
@@ -180,7 +183,7 @@ def load(path: str | os.PathLike) -> dict[str, Any]:
     broken = (ValueError, EOFError, OSError, LookupError, TypeError, AttributeError, RuntimeError, ArithmeticError)
     with Path(path).open("rb") as file:
         try:
-            check_members(file)
+            check_members(file, is_compressed=False)
             with np.load(file, allow_pickle=False) as members:
                 entries = _contents(members)
                 return {entry["name"]: _one(entry, members) for entry in entries}

@@ -8,7 +8,7 @@ are saved as they are and, for readers that want the model alone, once more up t
 import functools
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,7 +19,7 @@ from workbench import formats, graph
 from workbench.data.batches.feed import Batch
 from workbench.graph import Facts, Graph, Symbol
 from workbench.graph.inference import Declared
-from workbench.json_text import is_whole, parsed
+from workbench.json_text import Fields, are_texts, check_fields, is_text, is_whole, parsed
 from workbench.module.initialisers import ModuleError
 from workbench.ops.losses import OUTPUT_LAYERS
 from workbench.optimizers import Multiplier, Updater
@@ -310,20 +310,15 @@ def load_model(path: str | os.PathLike) -> tuple["Graph", dict[str, Any], dict[s
 # What the file says
 
 
-def _are_names(value: Any) -> bool:
-    """Return whether a JSON value is a list of strings."""
-    return isinstance(value, list) and all(isinstance(name, str) for name in value)
-
-
 def _is_position(value: Any) -> bool:
     """Return whether a JSON value is a pair of non-negative integers."""
     return isinstance(value, list) and len(value) == 2 and all(map(is_whole, value))
 
 
-WORDS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "graph": (lambda value: isinstance(value, str), "a graph as JSON"),
-    "data_names": (_are_names, "a list of names"),
-    "label_names": (_are_names, "a list of names"),
+WORDS: Fields = {
+    "graph": (is_text, "a graph as JSON"),
+    "data_names": (are_texts, "a list of names"),
+    "label_names": (are_texts, "a list of names"),
     "prediction": (lambda value: is_whole(value, -(2**31), 2**31), "the number of an output"),
     "target": (lambda value: value is None or isinstance(value, str), "a name or null"),
     "position": (_is_position, "an epoch and a batch, from 0"),
@@ -344,9 +339,10 @@ def _read(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, dict[str, 
         raise ModuleError(f"{path} is no checkpoint of a module; those are written by Module.save.")
     if about.get("version") != VERSION:
         raise ModuleError(f"{path} is a checkpoint of version {about.get('version')}; this program reads {VERSION}.")
-    for key, (is_right, allowed) in WORDS.items():
-        if key not in about or not is_right(about[key]):
-            raise ModuleError(f"{path} says that {key} is {about.get(key)!r:.80}; it should be {allowed}.")
+    try:
+        check_fields(about, WORDS)
+    except ValueError as error:
+        raise ModuleError(f"{path} is damaged: {error}.") from None
     arrays: dict[str, dict[str, Any]] = {kind: {} for kind in ("parameter", "current", "optimizer", "metric")}
     for name, array in contents.items():
         kind, _, rest = name.partition(":")

@@ -21,9 +21,8 @@ import hashlib
 import io
 import json
 import os
-import tempfile
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -34,12 +33,13 @@ import scipy.sparse
 from kernels.registry import format_count
 from workbench import atomic_files, data, formats, models, ops
 from workbench.data.errors import MissingLabelsError
-from workbench.data.labels import NONE, Labels, name_of
+from workbench.data.labels import KINDS, NONE, Labels, name_of
 from workbench.formats.compressed import with_native_order
-from workbench.json_text import parsed
+from workbench.formats.files import Header, check_members
+from workbench.json_text import Fields, are_texts, are_whole, check_fields, is_object, is_text, is_whole, parsed
 from workbench.models import Model
 from workbench.training.run import Run
-from workbench.training.setup import Setup, SetupError
+from workbench.training.setup import Setup
 from workbench.training.training import Training
 
 FORM, VERSION = "sparse-workbench model", 1
@@ -48,12 +48,63 @@ KEPT = ("model", "model_options", "dtype", "intercept")
 """Settings of a setup that predictions depend on."""
 LABEL_DTYPE = "label_dtype"
 """Fact: the dtype by name of labels that were numbers or booleans in memory, which `predict` returns again."""
+LABEL_DTYPES = (
+    "bool",
+    *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)),
+    "float16",
+    "float32",
+    "float64",
+    "longdouble",
+)
 FACTS = ("fields", "implicit", LABEL_DTYPE)
 """Facts of the data that a model may need to predict."""
 READ = ("reread", "features_kept", "features_before", "columns_kept")
 """Facts of the data that say how a file was read."""
 NOT_OF_READER = ("path", "labels", "columns", "kind", "positive", "classes", "unseen", "label")
 """Parameters of a reader that a later file does not share, or that the labels of the model stand for."""
+
+
+def _is_optional(is_right: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """Return a test that also passes None."""
+    return lambda value: value is None or is_right(value)
+
+
+_SIZE = (lambda value: is_whole(value, 1, 2**47 - 1), "a whole number from 1")
+CONTENT: Fields = {
+    "version": (lambda value: is_whole(value, 1, VERSION), f"a whole number up to {VERSION}"),
+    "setup": (is_object, "an object"),
+    "features": _SIZE,
+    "width": _SIZE,
+    "labels": (is_object, "an object"),
+    "facts": (is_object, "an object"),
+    "reader": (lambda value: value == "" or value in data.names(), "the name of a data set, or an empty text"),
+    "parameters": (is_object, "an object"),
+    "weights_sha256": (is_text, "the SHA-256 of the weights"),
+}
+"""Fields of model.json."""
+SETUP: Fields = {
+    "model": (lambda value: value in models.names(), "the name of a model"),
+    "model_options": (_is_optional(is_text), "a text such as hidden=64, or null"),
+    "dtype": (lambda value: value in ("float32", "float64"), "float32 or float64"),
+    "intercept": (_is_optional(lambda value: isinstance(value, bool)), "true, false or null"),
+}
+LABELS: Fields = {
+    "kind": (lambda value: value in KINDS, "classes, numbers or multilabel"),
+    "classes": (are_texts, "a list of texts"),
+    "positive": (_is_optional(is_text), "a text or null"),
+    "merged": (are_texts, "a list of texts"),
+    "guess": (is_text, "a text"),
+    "span": (_is_optional(lambda value: isinstance(value, list) and len(value) == 2), "two numbers or null"),
+}
+FACTS_EXPECTED: Fields = {
+    "fields": (are_whole, "a list of whole numbers"),
+    LABEL_DTYPE: (lambda value: value in LABEL_DTYPES, "the name of a type of numbers"),
+    "reread": (is_object, "an object"),
+    "features_kept": (is_whole, "a whole number"),
+    "features_before": _SIZE,
+    "columns_kept": (are_whole, "a list of whole numbers"),
+}
+"""Facts that may be absent."""
 
 
 class ModelFolderError(ValueError):
@@ -93,9 +144,12 @@ def lines_of_predictions(predictions: Predictions, most: int | None = None) -> l
     return [head, *map(list, zip(*columns, strict=True))]
 
 
-def write_predictions(out: Path, predictions: Predictions) -> None:
-    """Write the table of `lines_of_predictions` to a CSV file atomically, replacing an existing file."""
-    with atomic_files.replacing(out) as new, new.open("w", encoding="utf-8", newline="") as file:
+def write_predictions(out: Path, predictions: Predictions, force: bool = True) -> None:
+    """Write the table of `lines_of_predictions` to a CSV file atomically.
+
+    An existing file is replaced; without `force`, FileExistsError.
+    """
+    with atomic_files.replacing(out, force=force) as new, new.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows(lines_of_predictions(predictions))
 
 
@@ -432,18 +486,16 @@ class TrainedModel:
         """
         target = Path(folder).expanduser()
         refuse_taken(target, force)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as room:
-            new = Path(room) / "new"
-            new.mkdir()
-            content = io.BytesIO()
-            np.savez(content, **_parts(self.arrays))  # numbers alone, so that nothing is pickled
-            (new / WEIGHTS).write_bytes(content.getvalue())
-            text = json.dumps(self._about(hashlib.sha256(content.getvalue()).hexdigest()), indent=1, default=_plain)
-            (new / ABOUT).write_text(text, encoding="utf-8")
-            if target.exists():
-                os.rename(target, Path(room) / "old")
-            os.rename(new, target)
+        content = io.BytesIO()
+        np.savez(content, **_parts(self.arrays))  # numbers alone, so that nothing is pickled
+        text = json.dumps(self._about(hashlib.sha256(content.getvalue()).hexdigest()), indent=1, default=_plain)
+        try:
+            with atomic_files.replacing_folder(target, force) as new:
+                atomic_files.write(new / WEIGHTS, content.getvalue(), durable=True)
+                atomic_files.write(new / ABOUT, text, durable=True)
+        except FileExistsError:
+            refuse_taken(target, force)  # made meanwhile
+            raise
 
     def _about(self, sha256: str) -> dict[str, Any]:
         """Return the content of model.json; `sha256` is that of the weights file."""
@@ -499,36 +551,57 @@ def load_model(folder: str | os.PathLike) -> TrainedModel:
     workbench.training.trained.ModelFolderError: There is no model in nowhere; expected a folder with model.json.
     """
     folder = Path(folder).expanduser()
-    about = _read_about(folder)
+    about, content = _read_folder(folder)
+    setup = about["setup"]
     try:
-        content = (folder / WEIGHTS).read_bytes()
-        if hashlib.sha256(content).hexdigest() != about["weights_sha256"]:
-            raise ModelFolderError(_damaged(folder, f"{WEIGHTS} does not hold what was written"))
-        labels: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in about["labels"].items()
-        }
         made = TrainedModel(
-            setup=Setup(**{name: about["setup"][name] for name in KEPT}),
-            arrays=_arrays(content),
-            features=_count(about["features"]),
-            width=_count(about["width"]),
-            labels=Labels(**labels),
-            facts=dict(about["facts"]),
-            reader=str(about["reader"]),
-            parameters=dict(about["parameters"]),
-            format=str(about["setup"].get("format", "")),
+            setup=Setup(**{name: setup[name] for name in KEPT}),
+            arrays={},
+            features=about["features"],
+            width=about["width"],
+            labels=Labels.of_json(about["labels"]),
+            facts=about["facts"],
+            reader=about["reader"],
+            parameters=about["parameters"],
+            format=str(setup.get("format", "")),
         )
+        if made.model.target in ("classes", "multilabel") and len(made.labels.classes) > made.width:
+            raise ValueError(f"labels has {len(made.labels.classes)} classes, and width is {made.width}")
+        made = dataclasses.replace(made, arrays=_arrays(content, made))
         if made.reader:
             data.get(made.reader)
         made.predict(made._valid_row())
     except ModelFolderError:
         raise
-    except OSError as error:
-        raise ModelFolderError(_damaged(folder, error.strerror or str(error))) from None
-    except (AttributeError, LookupError, TypeError, ValueError, SetupError, MemoryError, zipfile.BadZipFile) as error:
-        what = (str(error).splitlines() or [""])[0]
-        raise ModelFolderError(_damaged(folder, f"{type(error).__name__} {what:.200}")) from None
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        TypeError,
+        ValueError,
+        MemoryError,
+        zipfile.BadZipFile,
+    ) as error:
+        raise ModelFolderError(_damaged(folder, f"{ABOUT}: {str(error) or type(error).__name__}")) from None
     return made
+
+
+def _read_folder(folder: Path) -> tuple[dict[str, Any], bytes]:
+    """Return what model.json says and the bytes of the weights, both of one model; ModelFolderError otherwise.
+
+    They are read again if the model was replaced meanwhile.
+    """
+    about = _read_about(folder)
+    while True:
+        try:
+            content, problem = (folder / WEIGHTS).read_bytes(), f"{WEIGHTS} does not hold what was written"
+        except OSError as error:
+            content, problem = b"", f"{WEIGHTS}: {error.strerror or error}"
+        if content and hashlib.sha256(content).hexdigest() == about["weights_sha256"]:
+            return about, content
+        before, about = about, _read_about(folder)
+        if about == before:
+            raise ModelFolderError(_damaged(folder, problem))
 
 
 def _read_about(folder: Path) -> dict[str, Any]:
@@ -537,28 +610,28 @@ def _read_about(folder: Path) -> dict[str, Any]:
         about = parsed((folder / ABOUT).read_bytes())
     except OSError:
         raise ModelFolderError(f"There is no model in {folder}; expected a folder with {ABOUT}.") from None
-    except (ValueError, RecursionError) as error:
-        raise ModelFolderError(_damaged(folder, str(error).splitlines()[0])) from None
+    except ValueError as error:
+        raise ModelFolderError(_damaged(folder, f"{ABOUT}: {error}")) from None
     if not isinstance(about, dict) or about.get("form") != FORM:
         raise ModelFolderError(f"There is no model in {folder}: {ABOUT} does not describe one.")
     version = about.get("version")
-    if not isinstance(version, int) or isinstance(version, bool):
-        raise ModelFolderError(_damaged(folder, f"version is {version!r}"))
-    if version > VERSION:
+    if isinstance(version, int) and version > VERSION:
         raise ModelFolderError(f"{folder} is of version {version}; up to {VERSION} is read. Update sparse-workbench.")
+    try:
+        check_fields(about, CONTENT)
+        check_fields(about["setup"], SETUP, "setup")
+        check_fields(about["labels"], LABELS, "labels")
+        facts = about["facts"]
+        check_fields(facts, {name: expected for name, expected in FACTS_EXPECTED.items() if name in facts}, "facts")
+    except ValueError as error:
+        raise ModelFolderError(_damaged(folder, f"{ABOUT}: {error}")) from None
     return about
 
 
 def _damaged(folder: Path, what: str) -> str:
     """Return the error message for a damaged model folder; `what` says what is wrong."""
-    return f"The model in {folder} is damaged: {what}. Train and save it again."
-
-
-def _count(value: Any) -> int:
-    """Return `value` if it is an int from 1 to 2**47 - 1; ValueError otherwise."""
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value < 2**47:
-        raise ValueError(f"a size is {value!r}")
-    return value
+    what = what.splitlines()[0].removesuffix(".")
+    return f"The model in {folder} is damaged: {what:.200}. Train and save it again."
 
 
 def _parts(arrays: Mapping[str, Any]) -> dict[str, Any]:
@@ -573,11 +646,32 @@ def _parts(arrays: Mapping[str, Any]) -> dict[str, Any]:
     return parts
 
 
-def _arrays(content: bytes) -> dict[str, Any]:
+def _check_headers(headers: Mapping[str, Header], made: TrainedModel) -> None:
+    """Raise ValueError unless the arrays are those of the model, by names, types and shapes."""
+    given = made.model.given(made.features, made.width, made.setup.model_options, made.facts)
+    shapes: dict[str, tuple[int, ...]] = {}
+    for parameter in made.model.trained(given, made.setup.has_intercept):
+        if parameter.matrix is None:
+            shapes[parameter.name] = parameter.shape
+        else:
+            of_parts = {"data": parameter.shape, "indices": parameter.shape, "indptr": (parameter.matrix[0] + 1,)}
+            shapes |= {f"{parameter.name}.{part}": shape for part, shape in (of_parts | {"shape": (2,)}).items()}
+    found = {name.removesuffix(".npy"): header for name, header in headers.items()}
+    if found.keys() != shapes.keys():
+        raise ValueError(f"{WEIGHTS} has the arrays {sorted(found)}; the model has {sorted(shapes)}")
+    for name, shape in shapes.items():
+        kinds = [made.setup.dtype] if name.partition(".")[2] in ("", "data") else ["int32", "int64"]
+        if found[name].shape != shape or found[name].dtype.name not in kinds:
+            came = f"{found[name].dtype} {list(found[name].shape)}"
+            raise ValueError(f"{WEIGHTS} has {name} as {came}; the model has {' or '.join(kinds)} {list(shape)}")
+
+
+def _arrays(content: bytes, made: TrainedModel) -> dict[str, Any]:
     """Return {name: array} of an .npz file's bytes, sparse ones assembled as CSR.
 
-    ValueError if a value is not finite.
+    ValueError if they are not those of the model, which is seen before memory is taken, or a value is not finite.
     """
+    _check_headers(check_members(io.BytesIO(content), is_compressed=False), made)
     with np.load(io.BytesIO(content), allow_pickle=False) as archive:
         read = {name: archive[name] for name in archive.files}
     arrays: dict[str, Any] = {name: array for name, array in read.items() if "." not in name}
