@@ -50,12 +50,22 @@ def check_fields(value: Any, fields: Fields, within: str = "") -> None:
     """
     if not isinstance(value, dict):
         raise ValueError(f"{within or 'it'} is {value!r:.80}; expected an object")
-    for name, (is_right, expected) in fields.items():
+    for name, (is_right, expected) in fields.items():  # a test gets any value, so `in` needs lists, not sets
         path = f"{within}.{name}" if within else name
         if name not in value:
             raise ValueError(f"{path} is missing; expected {expected}")
         if not is_right(value[name]):
             raise ValueError(f"{path} is {value[name]!r:.80}; expected {expected}")
+
+
+def is_optional(is_right: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """Return a test that also passes None."""
+    return lambda value: value is None or is_right(value)
+
+
+def are_numbers(value: Any) -> bool:
+    """Return whether a JSON value is a list of numbers; bools are none."""
+    return isinstance(value, list) and all(isinstance(one, int | float) and not isinstance(one, bool) for one in value)
 
 
 def is_text(value: Any) -> bool:

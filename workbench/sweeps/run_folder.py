@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from kernels.registry import unknown_name
 from workbench import atomic_files, store
-from workbench.json_text import is_whole, parsed
+from workbench.json_text import are_texts, check_fields, is_whole, parsed
 from workbench.sweeps.progress import SECONDS_SILENT, Progress, parse
 
 if TYPE_CHECKING:
@@ -49,9 +49,8 @@ def read_plan(folder: Path) -> dict[str, Any] | None:
         return None
     try:
         plan = parsed(path.read_text(encoding="utf-8"))
-        if isinstance(plan, dict) and isinstance(plan.get("keys"), list) and _is_counts(plan.get("dropped")):
-            return plan
-        reason = "it has no keys and counts of what was left out"
+        check_fields(plan, {"keys": (are_texts, "a list of texts"), "dropped": (_is_counts, "counts by reason")})
+        return plan
     except ValueError as error:
         reason = str(error)
     text = "all rows of its folder are shown. Start the sweep again to write it anew"

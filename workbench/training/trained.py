@@ -22,7 +22,7 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -33,10 +33,10 @@ import scipy.sparse
 from kernels.registry import format_count
 from workbench import atomic_files, data, formats, models, ops
 from workbench.data.errors import MissingLabelsError
-from workbench.data.labels import KINDS, NONE, Labels, name_of
+from workbench.data.labels import NONE, Labels, name_of
 from workbench.formats.compressed import with_native_order
 from workbench.formats.files import Header, check_members
-from workbench.json_text import Fields, are_texts, are_whole, check_fields, is_object, is_text, is_whole, parsed
+from workbench.json_text import Fields, are_whole, check_fields, is_object, is_optional, is_text, is_whole, parsed
 from workbench.models import Model
 from workbench.training.run import Run
 from workbench.training.setup import Setup
@@ -64,11 +64,6 @@ NOT_OF_READER = ("path", "labels", "columns", "kind", "positive", "classes", "un
 """Parameters of a reader that a later file does not share, or that the labels of the model stand for."""
 
 
-def _is_optional(is_right: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    """Return a test that also passes None."""
-    return lambda value: value is None or is_right(value)
-
-
 _SIZE = (lambda value: is_whole(value, 1, 2**47 - 1), "a whole number from 1")
 CONTENT: Fields = {
     "version": (lambda value: is_whole(value, 1, VERSION), f"a whole number up to {VERSION}"),
@@ -84,17 +79,9 @@ CONTENT: Fields = {
 """Fields of model.json."""
 SETUP: Fields = {
     "model": (lambda value: value in models.names(), "the name of a model"),
-    "model_options": (_is_optional(is_text), "a text such as hidden=64, or null"),
+    "model_options": (is_optional(is_text), "a text such as hidden=64, or null"),
     "dtype": (lambda value: value in ("float32", "float64"), "float32 or float64"),
-    "intercept": (_is_optional(lambda value: isinstance(value, bool)), "true, false or null"),
-}
-LABELS: Fields = {
-    "kind": (lambda value: value in KINDS, "classes, numbers or multilabel"),
-    "classes": (are_texts, "a list of texts"),
-    "positive": (_is_optional(is_text), "a text or null"),
-    "merged": (are_texts, "a list of texts"),
-    "guess": (is_text, "a text"),
-    "span": (_is_optional(lambda value: isinstance(value, list) and len(value) == 2), "two numbers or null"),
+    "intercept": (is_optional(lambda value: isinstance(value, bool)), "true, false or null"),
 }
 FACTS_EXPECTED: Fields = {
     "fields": (are_whole, "a list of whole numbers"),
@@ -594,7 +581,10 @@ def _read_folder(folder: Path) -> tuple[dict[str, Any], bytes]:
     about = _read_about(folder)
     while True:
         try:
-            content, problem = (folder / WEIGHTS).read_bytes(), f"{WEIGHTS} does not hold what was written"
+            content, problem = (
+                (folder / WEIGHTS).read_bytes(),
+                f"{WEIGHTS} does not hold what was written: {ABOUT} has another SHA-256",
+            )
         except OSError as error:
             content, problem = b"", f"{WEIGHTS}: {error.strerror or error}"
         if content and hashlib.sha256(content).hexdigest() == about["weights_sha256"]:
@@ -620,7 +610,6 @@ def _read_about(folder: Path) -> dict[str, Any]:
     try:
         check_fields(about, CONTENT)
         check_fields(about["setup"], SETUP, "setup")
-        check_fields(about["labels"], LABELS, "labels")
         facts = about["facts"]
         check_fields(facts, {name: expected for name, expected in FACTS_EXPECTED.items() if name in facts}, "facts")
     except ValueError as error:

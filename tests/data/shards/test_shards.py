@@ -173,10 +173,10 @@ def rewrite(folder, name, change, with_hash=True):
         (lambda f: (f / manifest.NAME).write_text("[]"), "is no manifest of shards"),
         (lambda f: (f / manifest.NAME).write_text('{"x": NaN}'), "NaN is no number of JSON"),
         (lambda f: edit(f, lambda t: t.update(version=2)), "is of version 2; up to 1 is read. Update the workbench"),
-        (lambda f: edit(f, lambda t: t.pop("labels")), "is damaged: KeyError 'labels'"),
+        (lambda f: edit(f, lambda t: t.pop("labels")), "is damaged: labels is missing; expected an object"),
         (lambda f: edit(f, lambda t: t.update(shape=[7, 40])), "its shards have 300 rows and .* not 7"),
-        (lambda f: edit(f, lambda t: t.update(shape=[300, -1])), "its sizes are no counts"),
-        (lambda f: edit(f, lambda t: t.update(dtype="object")), "dtype is 'object', which is none of float32"),
+        (lambda f: edit(f, lambda t: t.update(shape=[300, -1])), r"shape is \[300, -1\]; expected rows and features, at most"),
+        (lambda f: edit(f, lambda t: t.update(dtype="object")), "dtype is 'object'; expected one of float32"),
         (lambda f: edit(f, lambda t: t["shards"].pop(1)), "shard 1 starts at row"),
         (lambda f: edit(f, lambda t: t["shards"][0]["files"].pop("y")), "lacks a file"),
         (lambda f: shutil.rmtree(f / "00001"), "00001/indptr.npy is part of .* and not there"),
@@ -297,7 +297,7 @@ def test_a_flipped_bit_is_refused_when_the_file_is_first_read(tmp_path, name):
 def test_a_width_beyond_all_memory_is_refused(tmp_path):
     stored(tmp_path / "X.sparse", drawn())
     edit(tmp_path / "X.sparse", lambda table: table.update(shape=[table["shape"][0], 10**18]))
-    with pytest.raises(DataError, match="1,000,000,000,000,000,000 features, more than memory has addresses"):
+    with pytest.raises(DataError, match=r"shape is .*; expected rows and features, at most 2\*\*47"):
         data.load("sparse", path=tmp_path / "X.sparse")
 
 

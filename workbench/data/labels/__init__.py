@@ -10,6 +10,7 @@ import numpy as np
 
 from kernels.registry import format_count
 from workbench.data.errors import DataError
+from workbench.json_text import Fields, are_numbers, are_texts, check_fields, is_optional, is_text
 
 # Rows to train on by class: as few labels of each as most nodes of a citation graph have.
 
@@ -47,6 +48,16 @@ POSITIVE_WORDS = frozenset({"1", "true", "yes", "y", "t", "on", "pos", "positive
 """What a class is called that is the positive one of two, whatever the alphabet says."""
 SHOWN = 10
 """Classes that a message lists before it counts the others."""
+
+FIELDS: Fields = {
+    "kind": (lambda value: value in KINDS, "classes, numbers or multilabel"),
+    "classes": (are_texts, "a list of texts"),
+    "positive": (is_optional(is_text), "a text or null"),
+    "merged": (are_texts, "a list of texts"),
+    "guess": (is_text, "a text"),
+    "span": (is_optional(lambda value: are_numbers(value) and len(value) == 2), "two numbers or null"),
+}
+"""Fields of labels in JSON."""
 
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _BOOLEANS = {"False": 0.0, "True": 1.0}
@@ -91,7 +102,11 @@ class Labels:
 
     @classmethod
     def of_json(cls, stored: Mapping[str, Any]) -> "Labels":
-        """Return labels from their fields as JSON has them, with lists for tuples; TypeError for unknown fields."""
+        """Return labels from their fields as JSON has them, with lists for tuples; ValueError names a wrong field."""
+        check_fields(stored, {"kind": FIELDS["kind"]}, "labels")
+        if unknown := sorted(stored.keys() - FIELDS.keys()):
+            raise ValueError(f"labels has the field {unknown[0]!r:.80}; expected {', '.join(FIELDS)}")
+        check_fields(stored, {name: field for name, field in FIELDS.items() if name in stored}, "labels")
         fields: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()
         }

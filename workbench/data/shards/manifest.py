@@ -11,7 +11,7 @@ import json
 import math
 import os
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -23,6 +23,7 @@ from workbench.data.errors import DataError
 from workbench.data.files.reading import reading
 from workbench.data.labels import Labels
 from workbench.formats.files import check_array
+from workbench.json_text import Fields, are_whole, check_fields, is_object, is_optional, is_text, is_whole
 
 # The `.npy` files of a shard: written in parts, hashed, and read in parts after a look at their headers.
 
@@ -258,8 +259,8 @@ def read(folder: Path) -> Manifest:
         raise DataError(f"{path} is of version {table.get('version')}; up to {VERSION} is read. Update the workbench.")
     try:
         manifest = _decode_manifest(table)
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
-        raise DataError(f"{path} is damaged: {type(error).__name__} {error}. {AGAIN}.") from None
+    except ValueError as error:
+        raise DataError(f"{path} is damaged: {str(error).removesuffix('.')}. {AGAIN}.") from None
     if fault := _manifest_error(manifest, table):
         raise DataError(f"{path} is damaged: {fault}. {AGAIN}.")
     return manifest
@@ -271,10 +272,8 @@ def _refuse_constant(text: str) -> None:
 
 
 def _decode_manifest(table: dict[str, Any]) -> Manifest:
-    """Return the manifest from its parsed JSON.
-
-    AttributeError, LookupError, TypeError or ValueError if the form is wrong.
-    """
+    """Return the manifest from its parsed JSON; ValueError, which names the field, if the form is wrong."""
+    check_fields(table, FIELDS)
     rows, features = table["shape"]
     fields: dict[str, Any] = {name: table[name] for name in _FIELDS}
     fields |= {"shape": (rows, features), "labels": Labels.of_json(table["labels"])}
@@ -282,7 +281,12 @@ def _decode_manifest(table: dict[str, Any]) -> Manifest:
 
 
 def _shard(table: dict[str, Any]) -> Shard:
-    """Return a `Shard` from its parsed JSON; KeyError or TypeError if the form is wrong."""
+    """Return a `Shard` from its parsed JSON; ValueError if the form is wrong."""
+    check_fields(table, SHARD, "shard")
+    for name, entry in table["files"].items():
+        check_fields(entry, FILE, f"files.{name}")
+    check_fields(table["binsparse"], {"data_types": (is_object, "an object")}, "binsparse")
+    check_fields(table["binsparse"]["data_types"], {"indices_1": _one_of(INDICES)}, "data_types")
     files = {name: FileEntry(entry["bytes"], entry["sha256"]) for name, entry in table["files"].items()}
     types = table["binsparse"]["data_types"]
     return Shard(table["first_row"], table["rows"], table["nnz"], types["indices_1"], files)
@@ -290,45 +294,39 @@ def _shard(table: dict[str, Any]) -> Shard:
 
 def _manifest_error(manifest: Manifest, table: dict[str, Any]) -> str:
     """Return what is inconsistent in a manifest, as text; "" if nothing is. `table` is its parsed JSON."""
-    if wrong := _wrong_types(manifest):
-        return f"{wrong[0]} is of another type"
-    counts = [
-        *manifest.shape,
-        *(number for shard in manifest.shards for number in (shard.first_row, shard.rows, shard.nnz)),
-    ]
-    counts += [] if manifest.y_width is None else [manifest.y_width]
-    if not all(type(count) is int and 0 <= count < 2**62 for count in counts):
-        return "its sizes are no counts"
-    for name, value, allowed in (
-        ("dtype", manifest.dtype, VALUES),
-        ("y_dtype", manifest.y_dtype, LABELS),
-        *(("the type of indices", shard.indices, INDICES) for shard in manifest.shards),
-    ):
-        if value not in allowed:
-            return f"{name} is {value!r}, which is none of {', '.join(allowed)}"
-    if manifest.shape[1] > MOST_FEATURES:
-        return f"it has {manifest.shape[1]:,} features, more than memory has addresses"
     reached = 0
     for number, shard in enumerate(manifest.shards):
         if shard.first_row != reached or not {"indptr", "indices", "y"} <= set(shard.files):
             return f"shard {number} starts at row {shard.first_row} after {reached} rows, or lacks a file"
         reached += shard.rows
-    if reached != manifest.shape[0] or manifest.nnz != table.get("nnz"):
-        text = f"{manifest.shape[0]} and {table.get('nnz')}"
+    if reached != manifest.shape[0] or manifest.nnz != table["nnz"]:
+        text = f"{manifest.shape[0]} and {table['nnz']}"
         return f"its shards have {reached} rows and {manifest.nnz} entries, not {text}"
     return ""
 
 
-def _wrong_types(manifest: Manifest) -> list[str]:
-    """Return the names of label and text fields whose values have a wrong type."""
-    labels, span = manifest.labels, manifest.labels.span
-    texts = {name: getattr(manifest, name) for name in ("name", "source", "licence", "origin_sha256")}
-    wrong = [name for name, value in {**texts, "guess": labels.guess}.items() if not isinstance(value, str)]
-    for name in ("classes", "merged"):
-        names = getattr(labels, name)
-        if not (isinstance(names, tuple) and all(isinstance(name, str) for name in names)):
-            wrong.append(name)
-    is_span = isinstance(span, tuple) and len(span) == 2 and all(isinstance(end, int | float) for end in span)
-    wrong += ["positive"] if not isinstance(labels.positive, str | None) else []
-    wrong += ["span"] if span is not None and not is_span else []
-    return wrong + (["shuffle"] if not isinstance(manifest.shuffle, int | None) else [])
+def _one_of(names: tuple[str, ...]) -> tuple[Callable[[Any], bool], str]:
+    """Return the field of a JSON object that is one of these texts."""
+    return lambda value: value in names, f"one of {', '.join(names)}"
+
+
+_COUNT = is_whole, "a whole number from 0"
+FIELDS: Fields = {
+    "shape": (
+        lambda value: are_whole(value) and len(value) == 2 and value[1] <= MOST_FEATURES,
+        "rows and features, at most 2**47",
+    ),
+    "nnz": _COUNT,
+    "dtype": _one_of(VALUES),
+    "y_dtype": _one_of(LABELS),
+    "y_width": (is_optional(is_whole), "a whole number or null"),
+    "labels": (is_object, "an object"),
+    "facts": (is_object, "an object"),
+    "shuffle": (is_optional(lambda value: is_whole(value, 0, 2**64)), "a whole number or null"),
+    "shards": (lambda value: isinstance(value, list), "a list of objects"),
+    **dict.fromkeys(("name", "source", "licence", "origin_sha256"), (is_text, "a text")),
+}
+SHARD: Fields = {"first_row": _COUNT, "rows": _COUNT, "nnz": _COUNT} | dict.fromkeys(
+    ("files", "binsparse"), (is_object, "an object")
+)
+FILE: Fields = {"bytes": _COUNT, "sha256": (is_text, "a text")}
