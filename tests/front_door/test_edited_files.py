@@ -16,6 +16,7 @@ from tests.support.mutations import WILD, damaged_bytes, draws
 from workbench import data, store, training
 from workbench.data.errors import DataError
 from workbench.data.shards import converting
+from workbench.data.tables.columns import columns_of
 from workbench.panels import state
 from workbench.reports import page
 from workbench.store import RowError
@@ -130,3 +131,26 @@ def test_damaged_bytes_are_taken_or_refused_by_name(opened):
     for _, source in draws(60):
         path.write_bytes(damaged_bytes(source, whole))
         check(*opened)
+
+
+COLUMNS = {
+    "columns": {"age": {"kind": "number"}, "city": {"kind": "category", "values": ["a"]}, "l": {"kind": "label"}}
+}
+SPEC = {"name": "a", "axes": {"density": [0.1], "threads": 1}, "measure": {"samples": 3}, "limits": {}, "seed": 1}
+
+
+@pytest.mark.parametrize(
+    ("document", "use", "error"),
+    [(COLUMNS, lambda one: columns_of(one, "c.toml"), DataError), (SPEC, spec.validate_typed, SpecError)],
+    ids=["columns.toml", "spec.toml"],
+)
+def test_what_users_write_as_toml_is_taken_or_refused(document, use, error):
+    refused = 0
+    for one in filter(lambda one: isinstance(one, dict), edited({"separator": ","} | document)):
+        try:
+            with warnings.catch_warnings(action="ignore", category=FutureWarning):
+                use(one)
+        except error as message:
+            refused += 1
+            assert not any(word in str(message) for word in RAW)
+    assert refused > 100

@@ -175,7 +175,7 @@ def rewrite(folder, name, change, with_hash=True):
         (lambda f: edit(f, lambda t: t.update(version=2)), "is of version 2; up to 1 is read. Update the workbench"),
         (lambda f: edit(f, lambda t: t.pop("labels")), "is damaged: labels is missing; expected an object"),
         (lambda f: edit(f, lambda t: t.update(shape=[7, 40])), "its shards have 300 rows and .* not 7"),
-        (lambda f: edit(f, lambda t: t.update(shape=[300, -1])), r"shape is \[300, -1\]; expected rows and features, at most"),
+        (lambda f: edit(f, lambda t: t.update(shape=[300, -1])), r"shape is \[300, -1\]; expected rows and features"),
         (lambda f: edit(f, lambda t: t.update(dtype="object")), "dtype is 'object'; expected one of float32"),
         (lambda f: edit(f, lambda t: t["shards"].pop(1)), "shard 1 starts at row"),
         (lambda f: edit(f, lambda t: t["shards"][0]["files"].pop("y")), "lacks a file"),
