@@ -104,7 +104,7 @@ class Column:
 
     def __post_init__(self) -> None:
         """Fill in default encoding and parameters, and validate all fields; raises DataError if one is invalid."""
-        if self.kind not in ENCODINGS:
+        if self.kind not in list(ENCODINGS):  # it may be of any type
             raise DataError(f"{self._field_text('kind')}; it is one of {', '.join(ENCODINGS)}.")
         if not self.encoding and ENCODINGS[self.kind]:
             is_hashed = self.kind in ("category", "text") and self.buckets is not None
