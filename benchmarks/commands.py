@@ -15,6 +15,7 @@ import typer
 from benchmarks import tables
 from workbench.command import data_commands
 from workbench.command.exit_codes import Commands, exit_interrupted, is_default, original_command_line
+from workbench.command.output import echo
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -176,7 +177,7 @@ def bench_report(run: Path, out: Out = None, markdown: Markdown = False) -> None
 
     pages = [] if out or markdown else reports.write_pages(run)
     for path in pages or [reports.write(run, out, markdown=markdown)]:
-        typer.echo(path)
+        echo(path)
 
 
 def _bench(
@@ -207,7 +208,7 @@ def _bench(
         outcome = Runner(folder, Policy(), threads, progress).run(configurations, starts)
     print_sentence(outcome.summary)
     print_targets(list_targets(tables.BENCH.frame(tables.BENCH.read(folder))))
-    typer.echo(f"Report: {reports.write(folder)}")
+    echo(f"Report: {reports.write(folder)}")
     exit_unless(ctx, not outcome.stopped)
 
 
@@ -248,7 +249,7 @@ def bench_self(
             if rows:
                 console.print(_outcomes_table(f"{name}: {self_trial.PARTS[name].what}", rows))
     if store.is_stored(results / tables.SELF.file):
-        typer.echo(f"Page: {write_self_trial(results)}")
+        echo(f"Page: {write_self_trial(results)}")
     else:
         print_sentence("Noise is recorded. Next: python -m benchmarks self coverage power")
 
@@ -319,8 +320,8 @@ def measure_cluster(folder: Path, runs: Path, what: str, command: str = "") -> N
     print_targets(analysis.list_targets(frame))
     for processes, ratio in analysis.steps_of(frame).ratios:
         trainers = formatting.format_count(processes, "trainer")
-        typer.echo(f"{trainers} here: a step takes {ratio:.2f} x what is predicted")
-    typer.echo(f"Page: {write_cluster(folder, command)}")
+        echo(f"{trainers} here: a step takes {ratio:.2f} x what is predicted")
+    echo(f"Page: {write_cluster(folder, command)}")
 
 
 def describe_cluster_record(row: dict[str, Any]) -> str:
@@ -400,12 +401,12 @@ def _judge_advice(names: tuple[str, ...], is_quick: bool, folder: Path, runs: Pa
     done = f", {len(chosen) - len(left)} of them found done" if len(left) < len(chosen) else ""
     lasting = f"; about {estimate.format_duration(sum(map(advice_suite.seconds_of, left)))}" if left else ""
     cases = formatting.format_count(len(chosen), "case")
-    typer.echo(f"{cases}{done}{lasting}. Ctrl-C stops; the same command resumes.", err=True)
+    echo(f"{cases}{done}{lasting}. Ctrl-C stops; the same command resumes.", err=True)
     is_whole = advice_suite.run(chosen, folder, runs, follow)
     if store.is_stored(folder / tables.ADVICE.file):
         print_targets(analysis.list_targets(tables.ADVICE.frame(tables.ADVICE.read(folder))))
         rows = _swept(chosen, runs)
-        typer.echo(f"Page: {write_advice(folder, command, tuple(error_sentences(rows)) if rows else ())}")
+        echo(f"Page: {write_advice(folder, command, tuple(error_sentences(rows)) if rows else ())}")
     return is_whole
 
 
@@ -539,7 +540,7 @@ def bench_fit(
         found = analysis.by_tolerance(tables.FIT.frame(tables.FIT.read(results)))
         print_targets(analysis.list_targets(found))
         print_sentence(analysis.tolerance_sensitivity(found))
-        typer.echo(f"Page: {write_fit(results, original_command_line(ctx))}")
+        echo(f"Page: {write_fit(results, original_command_line(ctx))}")
     exit_unless(ctx, is_whole)
 
 

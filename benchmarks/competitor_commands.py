@@ -20,6 +20,7 @@ from benchmarks.commands import (
 )
 from workbench.command import exit_codes
 from workbench.command.options import add_help_texts
+from workbench.command.output import echo
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -80,7 +81,7 @@ def bench_fair(
         found = analysis.compare_all(tables.FAIR.read(results))
         print_targets(analysis.list_targets(found))
         print_sentence(analysis.summary(found))
-        typer.echo(f"Page: {write_fair(results, exit_codes.original_command_line(ctx))}")
+        echo(f"Page: {write_fair(results, exit_codes.original_command_line(ctx))}")
     exit_unless(ctx, is_whole)
 
 
@@ -132,7 +133,7 @@ def bench_epochs(
     if store.is_stored(results / tables.EPOCHS.file):
         found = analysis.compare_epochs(tables.EPOCHS.read(results))
         print_targets(analysis.list_epoch_targets(found))
-        typer.echo(f"Page: {write_epochs(results, exit_codes.original_command_line(ctx))}")
+        echo(f"Page: {write_epochs(results, exit_codes.original_command_line(ctx))}")
     exit_unless(ctx, is_whole)
 
 
@@ -173,8 +174,8 @@ def bench_prune(
         before, after = before + pruned.bytes_before, after + pruned.bytes
         if pruned.bytes < pruned.bytes_before:
             records = f"{pruned.records} of {pruned.records_before} records"
-            typer.echo(f"{path}: {records}, {pruned.bytes_before / 1e6:.2f} -> {pruned.bytes / 1e6:.2f} MB")
-    typer.echo(f"Records: {before / 1e6:.1f} -> {after / 1e6:.1f} MB{' (nothing was changed)' if dry_run else ''}")
+            echo(f"{path}: {records}, {pruned.bytes_before / 1e6:.2f} -> {pruned.bytes / 1e6:.2f} MB")
+    echo(f"Records: {before / 1e6:.1f} -> {after / 1e6:.1f} MB{' (nothing was changed)' if dry_run else ''}")
 
 
 @bench.command("end")
@@ -221,7 +222,7 @@ def bench_end(
         records = tables.END.read(results)
         console.print(end_table(records))
         print_sentence(analysis.summary(records))
-        typer.echo(f"Page: {write_end(results, exit_codes.original_command_line(ctx))}")
+        echo(f"Page: {write_end(results, exit_codes.original_command_line(ctx))}")
     exit_unless(ctx, is_whole)
 
 
@@ -274,7 +275,7 @@ def bench_waits(
         found = analysis.compare_all(tables.WAITS.read(results))
         print_targets(analysis.list_targets(found))
         print_sentence(analysis.summary(found))
-        typer.echo(f"Page: {write_waits(results, exit_codes.original_command_line(ctx))}")
+        echo(f"Page: {write_waits(results, exit_codes.original_command_line(ctx))}")
     exit_unless(ctx, is_whole)
 
 

@@ -120,7 +120,7 @@ def test_values_left_out_or_replaced_are_taken_or_refused_by_name(opened):
     _, path, *_ = opened
     refused = 0
     documents = list(edited(json.loads(path.read_text())))
-    for document in documents[:: max(len(documents) // 400, 1)]:
+    for document in documents[:: max(len(documents) // 150, 1)]:
         path.write_text(json.dumps(document, ensure_ascii=True))
         refused += not check(*opened)
     assert refused or path.name in ("choices.json", "machine.json", "plan.json", "progress.json")
@@ -129,7 +129,7 @@ def test_values_left_out_or_replaced_are_taken_or_refused_by_name(opened):
 def test_damaged_bytes_are_taken_or_refused_by_name(opened):
     _, path, *_ = opened
     whole = path.read_bytes()
-    for _, source in draws(60):
+    for _, source in draws(30):
         path.write_bytes(damaged_bytes(source, whole))
         check(*opened)
 

@@ -1,7 +1,6 @@
 """`workbench advise`: the budget is shown as it is spent, then the answer: what to do, why, what would change it."""
 
 import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from workbench.advising.source import load_call
 from workbench.analysis.recommendation import Statement
 from workbench.command import data_source, terminal
 from workbench.command.exit_codes import seconds_spent, without_python
+from workbench.command.output import echo
 from workbench.command.training import as_options
 from workbench.sweeps.problem import parameters_of_file
 from workbench.sweeps.progress import Progress as RunProgress
@@ -54,7 +54,7 @@ def advise(
     except SpecError as error:
         raise SpecError(as_options(str(error))) from None
     if as_json:
-        print(json.dumps(answer.as_json(), indent=1), file=sys.stdout)
+        echo(json.dumps(answer.as_json(), indent=1))
     else:
         show(answer, is_verbose)
     return answer
@@ -62,7 +62,7 @@ def advise(
 
 def print_guess(sentence: str) -> None:
     """Print a sentence on what was guessed to standard error."""
-    print(without_python(sentence), file=sys.stderr)
+    echo(without_python(sentence), err=True)
 
 
 def follow(heading: str, folder: Path, spent: float, budget: float) -> None:
@@ -71,7 +71,7 @@ def follow(heading: str, folder: Path, spent: float, budget: float) -> None:
     `spent` are seconds before this run. Ctrl-C ends the run; the answer comes from what was measured.
     """
     columns = (
-        TextColumn("[bold]{task.description}"),
+        TextColumn("{task.description}", style="bold", markup=False),
         BarColumn(),
         TextColumn("{task.completed:.0f}" + (" of {task.total:.0f} s" if budget else " s")),
         TextColumn("{task.fields[done]}"),
@@ -137,7 +137,7 @@ def show_framework(
             load=load_call(settings),
         )
     if as_json:
-        print(json.dumps(answer.as_json(), indent=1), file=sys.stdout)
+        echo(json.dumps(answer.as_json(), indent=1))
         return
     console = terminal.console
     console.print(Panel(Text(answer.headline), title="Recommended", title_align="left"))

@@ -8,6 +8,7 @@ import typer
 
 from workbench.command import data_commands, exit_codes, options
 from workbench.command.options import CHOSEN, with_choices, with_label_and_seconds, with_settings
+from workbench.command.output import echo, escape_line
 
 SHOWN = 10
 """Rows that are shown if no file is written."""
@@ -48,16 +49,16 @@ def apply(
     predicted = load_model(model).apply(source, labels)
     if out is not None:
         write_predictions(out, predicted)
-        typer.echo(f"{out}: {format_count(len(predicted.values), 'row')}")
+        echo(f"{out}: {format_count(len(predicted.values), 'row')}")
     else:
         for line in lines_of_predictions(predicted, SHOWN):
-            typer.echo(",".join(line))
+            echo(escape_line(",".join(line)))
         if len(predicted.values) > SHOWN:
-            typer.echo(f"... {len(predicted.values):,} rows in all. Type --out scores.csv to write them.")
+            echo(f"... {len(predicted.values):,} rows in all. Type --out scores.csv to write them.")
     if predicted.note:
-        typer.echo(f"No quality: {predicted.note}.", err=True)
+        echo(f"No quality: {predicted.note}.", err=True)
     else:
-        typer.echo("quality: " + ", ".join(f"{name} {value:.4f}" for name, value in predicted.quality.items()))
+        echo("quality: " + ", ".join(f"{name} {value:.4f}" for name, value in predicted.quality.items()))
 
 
 app = typer.Typer(
@@ -81,7 +82,7 @@ def about(version: Annotated[bool, typer.Option("--version", help="Print the ver
     if version:
         import workbench
 
-        typer.echo(f"sparse-workbench {workbench.__version__}")
+        echo(f"sparse-workbench {workbench.__version__}")
         raise typer.Exit
 
 
@@ -285,7 +286,7 @@ def status(run: Annotated[str | None, typer.Argument()] = None, root: Root = Pat
 
     runs = running.find(root) if run is None else [running.choose(run, root)]
     if not runs:
-        typer.echo(f"There is no run under {root}, and no sweep running elsewhere.")
+        echo(f"There is no run under {root}, and no sweep running elsewhere.")
         return
     console.console.print(running.table(runs))
     for one in runs:
@@ -317,7 +318,7 @@ def stop(
 
     for one in running.to_stop(run, all_runs, root):
         state = running.stop(one)
-        typer.echo(f"{one.folder}: {state.state}, {state.done} of {state.total} trials done.")
+        echo(f"{one.folder}: {state.state}, {state.done} of {state.total} trials done.")
 
 
 @app.command()
@@ -359,7 +360,7 @@ def report(
         export.refuse_options(out, markdown)
     written = [file for run in runs for file in kept.put(run, results)] if results else []
     for path in written or [export.write_report(runs, out, markdown=markdown)]:
-        typer.echo(path)
+        echo(path)
 
 
 def _print_answers(runs: list[Path]) -> None:
@@ -367,7 +368,7 @@ def _print_answers(runs: list[Path]) -> None:
     from workbench.reports import export
     from workbench.reports.export import answers
 
-    typer.echo(json_format.dumps(answers(export.answer_frame_of(runs)), indent=1, allow_nan=False))
+    echo(json_format.dumps(answers(export.answer_frame_of(runs)), indent=1, allow_nan=False))
 
 
 @app.command()
@@ -568,7 +569,7 @@ def warm(cases: Annotated[list[str] | None, typer.Argument(metavar="CASE")] = No
     from workbench.command import warming
 
     seconds = warming.warm(cases or [])
-    typer.echo(f"The code is in the cache. It took {seconds:.1f} s; the next time it is loaded.")
+    echo(f"The code is in the cache. It took {seconds:.1f} s; the next time it is loaded.")
 
 
 options.add_help_texts(app)

@@ -14,6 +14,7 @@ from workbench.analysis.changes import Changes, compare_runs
 from workbench.analysis.pairs import CompareError
 from workbench.command import exit_codes, terminal
 from workbench.command.console import make_table
+from workbench.command.output import echo
 from workbench.reports import export, page
 
 
@@ -63,7 +64,7 @@ def run(before: str, after: str | None, with_files: Sequence[Path], within: floa
         texts.append(page.of_others(comparisons, path.name, before))
     if out is not None:
         atomic_files.write(out, "\n".join(texts))
-        typer.echo(out)
+        echo(out)
     if is_worse:
         raise typer.Exit(exit_codes.FAILURE)
 

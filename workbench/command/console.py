@@ -3,14 +3,32 @@
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+from workbench.command.output import escape_controls
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-console, stderr = Console(), Console(stderr=True)
+
+class PlainConsole(Console):
+    """A console on which text is neither markup nor emoji codes, and control characters in it are escaped."""
+
+    def __init__(self, **options: Any) -> None:
+        """Set up a console of rich with these options."""
+        super().__init__(markup=False, emoji=False, **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        """Yield the segments of what is printed, and of each part of it, such as a cell of a table."""
+        for segment in super().render(renderable, options):
+            text, style, control = segment
+            yield segment if control else Segment(escape_controls(text), style)
+
+
+console, stderr = PlainConsole(), PlainConsole(stderr=True)
 
 
 @contextmanager
@@ -37,12 +55,12 @@ def make_table(
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title, title_justify="left")
-    for column in columns:
+    table = Table(title=title and escape_controls(title), title_justify="left")
+    for column in map(escape_controls, columns):
         table.add_column(column, overflow="fold", justify="right" if column in right else "left")
     colours = iter(styles) if styles is not None else iter(())
     for row in rows:
-        table.add_row(*map(Text, row), style=next(colours, None))
+        table.add_row(*(Text(escape_controls(cell)) for cell in row), style=next(colours, None))
     return table
 
 

@@ -15,6 +15,7 @@ from workbench.bridges import FRAMEWORKS, Violation, check, check_codes
 from workbench.bridges.validation_rules import WARNING
 from workbench.command import data_source
 from workbench.command.exit_codes import FAILURE
+from workbench.command.output import echo
 from workbench.data.files.types import starts_with
 
 NAMES = ("tensorflow", "keras", "pytorch", "sklearn")
@@ -112,9 +113,9 @@ def _check_codes(source: str, like: str) -> list[Violation]:
 def show(checked: Checked, as_json: bool) -> None:
     """Print a line for each violation and a summary, or JSON; exit with status 1 if there are errors."""
     if as_json:
-        typer.echo(json.dumps(checked.as_json(), indent=1))
+        echo(json.dumps(checked.as_json(), indent=1))
     else:
         for line in (*checked.violations, checked.summary):
-            typer.echo(line)
+            echo(line)
     if checked.errors:
         raise typer.Exit(FAILURE)

@@ -15,6 +15,7 @@ import workbench
 from workbench import atomic_files
 from workbench.command.exit_codes import Group, without_python
 from workbench.command.options import replace_last_parameter
+from workbench.command.output import echo
 from workbench.data.content import cache_folder
 
 # What `workbench data list` shows, kept in the cache folder: to import every reader takes longer than to show them.
@@ -160,10 +161,10 @@ def columns(
     from workbench.data import contract
 
     chosen = data_source.columns(source, columns, contract.with_label(reading, label))
-    typer.echo(without_python(chosen.text()))
+    echo(without_python(chosen.text()))
     if out is not None:
         chosen.save(out)
-        typer.echo(f"Written: {out}")
+        echo(f"Written: {out}")
 
 
 @data.command()
@@ -282,9 +283,9 @@ def show_profile(profile: Mapping[str, Any], as_json: bool) -> None:
 def print_files(paths: Iterable[Path]) -> None:
     """Print "Written: PATH" for each file to standard error, so that standard output has JSON alone."""
     for path in paths:
-        typer.echo(f"Written: {path}", err=True)
+        echo(f"Written: {path}", err=True)
 
 
 def _print_json(value: Any) -> None:
     """Print a value as strict JSON; types that JSON lacks become text."""
-    typer.echo(json_format.dumps(value, indent=1, allow_nan=False, default=str))
+    echo(json_format.dumps(value, indent=1, allow_nan=False, default=str))

@@ -6,11 +6,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from workbench import data
 from workbench.command.console import console
 from workbench.command.exit_codes import without_python
+from workbench.command.output import echo
 from workbench.data import content, contract, part_files
 from workbench.data.errors import MissingLabelsError
 from workbench.data.files.reading import path_exists
@@ -81,10 +80,10 @@ def load_with_or_without_labels(source: str, **files: str) -> data.Dataset:
     try:
         read = load(source, **files)
     except MissingLabelsError as error:
-        typer.echo(f"{str(error).splitlines()[0]} It is read without labels.", err=True)
+        echo(f"{str(error).splitlines()[0]} It is read without labels.", err=True)
         return load(source, **files | {"kind": "none"})
     for line in read.facts.get("guesses", ()):
-        typer.echo(without_python(line), err=True)
+        echo(without_python(line), err=True)
     return read
 
 
@@ -148,7 +147,7 @@ def with_model(settings: Mapping[str, Any]) -> dict[str, Any]:
         read = data.describe(settings["dataset"], **parameters_of_file(settings))
     model = model_for(read)
     for line in (*read.facts.get("guesses", ()), model_note(read, model)):
-        typer.echo(without_python(line), err=True)
+        echo(without_python(line), err=True)
     return {**settings, "model": model}
 
 
@@ -167,7 +166,7 @@ def with_reader(settings: Mapping[str, Any]) -> dict[str, Any]:
 def print_reader(source: str, dataset: str, why: str) -> None:
     """Print to standard error that the data set `dataset` reads `source`, and `why`; nothing if `why` is ""."""
     if why:
-        typer.echo(f"{source} is read by the data set {dataset}: {why}.", err=True)
+        echo(f"{source} is read by the data set {dataset}: {why}.", err=True)
 
 
 def columns(source: str, columns: str = "", reading: str = "") -> "Columns":
@@ -183,6 +182,6 @@ def columns(source: str, columns: str = "", reading: str = "") -> "Columns":
         options["columns"] = Path(columns).expanduser()
     path = Path(source).expanduser()
     if path.exists() and (guess := data.guess(path))[0] != "table":
-        typer.echo(f"{path} is shown as a table; {guess[2]}, which the data set {guess[0]} reads.", err=True)
+        echo(f"{path} is shown as a table; {guess[2]}, which the data set {guess[0]} reads.", err=True)
     with part_files.as_one_file(path, "table", data.get("table").head, options) as (file, given):
         return data.guess_columns(file, **given)

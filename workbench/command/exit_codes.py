@@ -23,6 +23,8 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from workbench.command.output import echo, escape_controls
+
 FAILURE, WRONG_INPUT, INTERRUPTED = 1, 2, 130
 
 RESUMED = ("demo", "advise", "sweep")
@@ -90,6 +92,8 @@ def _say_what_to_type() -> Iterator[None]:
             _suggest_option(error)
         if type(error).__name__ == "MissingParameter":
             _add_example(error)
+        if hasattr(error, "message") and hasattr(error, "exit_code"):  # an error of click, which prints it
+            error.message = escape_controls(str(error.message))
         raise
 
 
@@ -147,7 +151,7 @@ def exit_interrupted(ctx: Any, state: str = "Interrupted") -> None:
     arguments: Sequence[str] = ctx.meta[_ARGUMENTS]
     is_resumed = _program != PROGRAM or (arguments and arguments[0] in RESUMED)
     how = "Go on with" if is_resumed else "Start again with"
-    typer.secho(f"{state}. {how}: {original_command_line(ctx)}", err=True)
+    echo(f"{state}. {how}: {original_command_line(ctx)}", err=True)
     raise typer.Exit(INTERRUPTED)
 
 
@@ -263,7 +267,7 @@ def run(app: typer.Typer, program: str = PROGRAM) -> None:
         status = status_of(error)
         if status is None:
             raise
-        typer.secho(f"{program}: {text_of(error)}", fg="red", err=True)
+        echo(f"{program}: {text_of(error)}", fg="red", err=True)
         sys.exit(status)
     finally:
         _is_own_process, _program = False, PROGRAM

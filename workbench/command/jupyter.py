@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-import typer
+from workbench.command.output import echo
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 """The notebooks of a source tree; an installed wheel has them among its data files."""
@@ -55,7 +55,7 @@ def with_first_notebook(folder: Path) -> Path:
     installed = _installed_notebook()
     if installed is not None and not (folder / FIRST).exists():
         shutil.copyfile(installed, folder / FIRST)
-        typer.echo(f"{FIRST} is copied to {folder}.", err=True)
+        echo(f"{FIRST} is copied to {folder}.", err=True)
     return folder
 
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pandas as pd
-import typer
 from rich.table import Table
 
 from kernels.registry import format_count
@@ -15,6 +14,7 @@ from workbench.analysis import configurations
 from workbench.analysis.formatting import format_density, format_number, format_seconds, name_configuration
 from workbench.command import terminal
 from workbench.command.console import make_table
+from workbench.command.output import echo
 from workbench.reports import results
 
 FACTOR = 4.0
@@ -33,7 +33,7 @@ def predict(runs: Sequence[Path], out: Path | None = None) -> None:
     )
     fits = cost_model.fit_cost_models(rows)
     if not fits:
-        typer.echo(f"No configuration has {cost_model.LEAST} rows with a time on the CPU; measure at more densities.")
+        echo(f"No configuration has {cost_model.LEAST} rows with a time on the CPU; measure at more densities.")
         return
     terminal.console.print(_model_table(fits))
     for line in error_sentences(rows):

@@ -76,7 +76,7 @@ def follow(heading: str, folder: Path) -> None:
     What each agent does is shown too. Ctrl-C stops the run and waits for its end; finished records stay.
     """
     columns = (
-        TextColumn("[bold]{task.description}"),
+        TextColumn("{task.description}", style="bold", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),

@@ -27,6 +27,7 @@ from workbench import data, formats, models, optimizers
 from workbench.command import exit_codes
 from workbench.command.console import console, print_line
 from workbench.command.data_source import show_reading
+from workbench.command.output import echo
 from workbench.measure import memory
 from workbench.sweeps.grid import list_unread_settings, setup_of, why_dropped
 from workbench.sweeps.problem import HELD_OUT, Problem, make_problem, parameters_of_file
@@ -77,7 +78,7 @@ def settings_to_search(ctx: typer.Context, search: int | None) -> int | None:
     """
     given = next((name.replace("_", "-") for name in HOW if not exit_codes.is_default(ctx, name)), "")
     if search is None and given:
-        typer.echo(f"Nothing is searched, as --{given} is given.", err=True)
+        echo(f"Nothing is searched, as --{given} is given.", err=True)
         return 0
     if search and search < 2:
         raise typer.BadParameter(f"{search}; expected 2 settings or more, or 0 for none.", param_hint="--search")
