@@ -1,5 +1,6 @@
 """Names from files of others neither control the terminal nor run in a spreadsheet, and shared files hold no paths."""
 
+import csv
 import json
 import re
 from pathlib import Path
@@ -7,8 +8,12 @@ from pathlib import Path
 import pytest
 import rich.console
 
+from tests.support import rows
 from tests.support.commands import run
+from workbench.advising.advising import train_command
 from workbench.command import cli, console, output
+from workbench.sweeps import spec
+from workbench.sweeps.spec import Configuration
 
 NAME = "x\x1b]0;title\x07\x1b[31m\x9b32m\u202e[bold]:smile:\x7f"
 """Sets the title of the terminal and its colours, turns the direction of writing, and is markup of rich."""
@@ -115,6 +120,77 @@ def test_escapes_keep_letters_of_all_languages_and_lines():
     text = "é ü 中文 עברית emoji 👩‍💻 nb\u00a0space\n\ttab"
     assert output.escape_controls(text) == text
     assert output.escape_line("a\nb\r") == r"a\nb\r"
+
+
+FORMULA = '=HYPERLINK("http://example.invalid","x")'
+
+
+def main(monkeypatch, *words):
+    """Run the command line as a process does, and return its exit status."""
+    monkeypatch.setattr("sys.argv", ["workbench", *map(str, words)])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    return ended.value.code
+
+
+@pytest.mark.filterwarnings("default:.*as formulas")
+def test_predictions_that_a_spreadsheet_would_run_are_told_and_quoted_on_request(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    with (tmp_path / "a.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["a", "label"], *([row % 7, "-0.5" if row % 2 else FORMULA] for row in range(60))])
+    main(monkeypatch, "train", "a.csv", "--label", "label", "--epochs", "1", "--save", "m")
+    capsys.readouterr()
+    assert main(monkeypatch, "apply", "m", "a.csv", "--out", "p.csv") in (0, None)
+    told = capsys.readouterr().err
+    assert f"Note: p.csv has cells that a spreadsheet runs as formulas, such as {FORMULA!r}" in told
+    assert "Type --quote-formulas to write them with an apostrophe before." in told
+    main(monkeypatch, "apply", "m", "a.csv", "--out", "q.csv", "--quote-formulas")
+    assert "formulas" not in capsys.readouterr().err
+    plain, quoted = ([row[1] for row in csv.reader((tmp_path / name).read_text().splitlines())] for name in ("p.csv", "q.csv"))
+    assert set(plain) <= {"prediction", FORMULA, "-0.5"}
+    assert quoted == [f"'{cell}" if cell == FORMULA else cell for cell in plain]
+
+
+@pytest.mark.filterwarnings("default:.*as formulas")
+def test_shared_files_name_no_folder_and_tables_quote_on_request(tmp_path, monkeypatch, capsys):
+    """What is made of a run whose data is in a folder of the user, in each form; the run keeps the whole path."""
+    home = tmp_path / "unique-name-of-a-user"
+    home.mkdir()
+    data = home / "d.svm"
+    data.write_text("1 1:2\n0 2:1\n")
+    monkeypatch.chdir(home)
+    records = [row | {"dataset": "svmlight", "path": str(data), "source": "@SUM(A1)"} for row in rows.sweep(rounds=2)]
+    records.append(rows.failed(records[0], "failed", f"{data} cannot be read; see {home}/log.txt"))
+    axes = {"dataset": "svmlight", "path": str(data), "model": "logistic", "threads": 1}
+    (home / "run").mkdir()
+    (home / "out").mkdir()
+    (home / "run" / "spec.json").write_text(spec.dump_spec(spec.validate_spec({"name": "own", "axes": axes})))
+    (home / "run" / "machine.json").write_text(json.dumps({"id": records[0]["machine"]}))
+    (home / "run" / "trials.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    for name in ("a.html", "a.md", "a.csv"):
+        assert main(monkeypatch, "report", home / "run", "--out", home / "out" / name) in (0, None)
+    main(monkeypatch, "report", home / "run", "--out", home / "out" / "q.csv", "--quote-formulas")
+    main(monkeypatch, "report", home / "run", home / "run", "--out", home / "out" / "two.md")
+    main(monkeypatch, "report", home / "run", "--results", home / "out")
+    main(monkeypatch, "compare", home / "run", home / "run", "--out", home / "out" / "compared.md")
+    assert "d.svm" in (home / "out" / "a.html").read_text()
+    capsys.readouterr()
+    main(monkeypatch, "report", home / "run", "--json")
+    (home / "out" / "answers.json").write_text(capsys.readouterr().out)
+    shared = [path for path in (home / "out").iterdir() if path.is_file()]
+    assert {path.suffix for path in shared} == {".html", ".md", ".csv", ".jsonl", ".json", ".svg"}
+    assert [path.name for path in shared if home.name in path.read_text()] == []
+    assert str(data) in (home / "run" / "trials.jsonl").read_text()
+    assert ",@SUM(A1)," in (home / "out" / "a.csv").read_text()
+    assert ",'@SUM(A1)," in (home / "out" / "q.csv").read_text()
+
+
+def test_a_command_names_a_file_as_it_can_be_typed_here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    configuration = Configuration(dataset="svmlight", path=str(tmp_path / "d.svm"), model="logistic")
+    assert "--path d.svm " in train_command(configuration)
+    monkeypatch.chdir("/")
+    assert f"--path {tmp_path.relative_to('/')}/d.svm " in train_command(configuration)
 
 
 def test_commands_print_by_the_console_or_by_echo():

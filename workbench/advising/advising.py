@@ -180,6 +180,8 @@ def _option(setting: Setting, value: Any) -> list[str]:
     name = setting.name.replace("_", "-")
     if setting.type is bool:
         return [f"--{name}" if value else f"--no-{name}"]
+    if setting.is_file and Path(value).is_relative_to(Path.cwd()):  # as it is typed here
+        value = Path(value).relative_to(Path.cwd())
     return [f"--{name}", str(value)]
 
 

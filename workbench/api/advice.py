@@ -67,7 +67,7 @@ class Advice:
         """Draw a chart of the candidates and return its Axes; as `Result.plot`."""
         return self.result.plot(chart, figure)
 
-    def report(self, path: str | Path | None = None) -> Path:
+    def report(self, path: str | Path | None = None, quote_formulas: bool = False) -> Path:
         """Write a report and return its path; as `Result.report`.
 
         Where no trial ended in time, it says what was predicted.
@@ -81,7 +81,7 @@ class Advice:
         )
         predicted = Sentences(recommendation.headline.text, time=grounds, would_change=would_change)
         self.result.folder.mkdir(parents=True, exist_ok=True)
-        return export.write_report(self.result.folder, path, predicted=predicted)
+        return export.write_report(self.result.folder, path, predicted=predicted, quote_formulas=quote_formulas)
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -302,20 +302,23 @@ class Result:
             frame = points_of_trials(frame)
         return plot(name, frame, figure, **controls)
 
-    def report(self, path: str | Path | None = None) -> Path:
+    def report(self, path: str | Path | None = None, quote_formulas: bool = False) -> Path:
         """Write a report and return its path.
 
         Parameters
         ----------
         path : path, optional
             Ends in .html, .md, .pdf, .csv or .parquet; by default `report.html` in the run folder.
+        quote_formulas : bool
+            Whether texts in a .csv that a spreadsheet would run, such as "=1+1", begin with an apostrophe. A warning
+            tells them otherwise.
 
         Returns
         -------
         pathlib.Path
             The file.
         """
-        return export.write_report(self.folder, path)
+        return export.write_report(self.folder, path, quote_formulas=quote_formulas)
 
     def __repr__(self) -> str:
         """Return folder and state as one line."""

@@ -20,6 +20,7 @@ def apply(
     out: Path | None = None,
     labels: Path | None = None,
     force: bool = False,
+    quote_formulas: bool = False,
 ) -> None:
     """Predict the rows of a file with a saved model, and print its quality if the file has labels.
 
@@ -35,6 +36,8 @@ def apply(
         File of labels (.npy or text), to measure quality.
     force
         Replace the file of --out.
+    quote_formulas
+        Write class names that a spreadsheet would run, such as =1+1, with an apostrophe before.
 
     Examples
     --------
@@ -48,7 +51,7 @@ def apply(
         raise ModelFolderError(f"{out} is there already.\nType --force to replace it.")
     predicted = load_model(model).apply(source, labels)
     if out is not None:
-        write_predictions(out, predicted)
+        write_predictions(out, predicted, force, quote_formulas)
         echo(f"{out}: {format_count(len(predicted.values), 'row')}")
     else:
         for line in lines_of_predictions(predicted, SHOWN):
@@ -328,6 +331,7 @@ def report(
     markdown: Markdown = False,
     results: Path | None = None,
     json: bool = False,
+    quote_formulas: bool = False,
 ) -> None:
     """Write the report of runs: headline, verdict table, charts, sentences, tables, all records and their samples.
 
@@ -342,6 +346,8 @@ def report(
         Put records, report and charts of each run into this folder, such as results/MACHINE.
     json
         Print the answer of each density as JSON for programs; write nothing.
+    quote_formulas
+        In a .csv, write texts that a spreadsheet would run, such as =1+1, with an apostrophe before.
 
     Examples
     --------
@@ -359,7 +365,7 @@ def report(
     if results is not None:
         export.refuse_options(out, markdown)
     written = [file for run in runs for file in kept.put(run, results)] if results else []
-    for path in written or [export.write_report(runs, out, markdown=markdown)]:
+    for path in written or [export.write_report(runs, out, markdown=markdown, quote_formulas=quote_formulas)]:
         echo(path)
 
 

@@ -15,7 +15,7 @@ from workbench.analysis.pairs import CompareError
 from workbench.command import exit_codes, terminal
 from workbench.command.console import make_table
 from workbench.command.output import echo
-from workbench.reports import export, page
+from workbench.reports import export, page, private_paths
 
 
 def frame_of(named: str) -> pd.DataFrame:
@@ -46,12 +46,13 @@ def run(before: str, after: str | None, with_files: Sequence[Path], within: floa
     """
     if after is None and not with_files:
         raise typer.BadParameter("Give a second run, or rows of another tool by --with FILE.jsonl.")
+    names = private_paths.file_names(filter(None, (before, after)))
     first, texts, is_worse = frame_of(before), [], False
     if after is not None:
         found = compare_runs(first, frame_of(after), within)
         is_worse = found.is_worse
         show(found)
-        texts.append(page.of_runs(found, before, after))
+        texts.append(page.of_runs(found, names.get(before, before), names.get(after, after)))
     for path in with_files:
         comparisons = changes.compare_external(first, others_read(path), within)
         terminal.console.print(
@@ -61,7 +62,7 @@ def run(before: str, after: str | None, with_files: Sequence[Path], within: floa
         )
         for sentence in changes.external_notes(comparisons):
             terminal.console.print(sentence, markup=False)
-        texts.append(page.of_others(comparisons, path.name, before))
+        texts.append(page.of_others(comparisons, path.name, names.get(before, before)))
     if out is not None:
         atomic_files.write(out, "\n".join(texts))
         echo(out)

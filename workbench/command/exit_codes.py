@@ -12,6 +12,7 @@ import re
 import shlex
 import sys
 import time
+import warnings
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
@@ -256,7 +257,8 @@ def run(app: typer.Typer, program: str = PROGRAM) -> None:
     Garbage is collected less often meanwhile. `program` is what is typed before the arguments.
     """
     global _is_own_process, _program
-    _is_own_process, _program = True, program
+    _is_own_process, _program, shown = True, program, warnings.showwarning
+    warnings.showwarning = lambda message, *_: echo(f"Note: {without_python(str(message))}", err=True)
     thresholds, finder = gc.get_threshold(), _AtFirstUse()
     sys.meta_path.insert(0, finder)
     gc.set_threshold(OBJECTS_COLLECTED)
@@ -271,5 +273,6 @@ def run(app: typer.Typer, program: str = PROGRAM) -> None:
         sys.exit(status)
     finally:
         _is_own_process, _program = False, PROGRAM
+        warnings.showwarning = shown
         sys.meta_path.remove(finder)
         gc.set_threshold(*thresholds)

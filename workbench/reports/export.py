@@ -11,13 +11,13 @@ from typing import Any
 
 import pandas as pd
 
-from workbench import atomic_files, store
+from workbench import atomic_files, spreadsheets, store
 from workbench.analysis import configurations, formatting, profiles
 from workbench.analysis.advisor import Advice
 from workbench.analysis.answers import answer_of, answered_groups
 from workbench.analysis.compare import contests_of_group
 from workbench.analysis.grades import comparison_facts
-from workbench.reports import report
+from workbench.reports import private_paths, report
 from workbench.reports.page import record, written_frame
 from workbench.sweeps import run_folder
 
@@ -109,19 +109,24 @@ class ExportError(ValueError):
 
 
 def frame_of(runs: Runs) -> pd.DataFrame:
-    """Return the records of run folders (records that match their specs) and of .jsonl files, as one frame."""
-    rows: list[dict[str, Any]] = []
-    for run in _paths(runs):
-        rows += run_folder.read_current_records(run) if (run / run_folder.PLAN).exists() else store.read(run)
-    return store.frame(rows)
+    """Return the records of run folders (records that match their specs) and of .jsonl files, as one frame.
+
+    Paths of data files are names, since what is made of the frame may be shared.
+    """
+    return _frame_of(runs, run_folder.read_current_records)
 
 
 def answer_frame_of(runs: Runs) -> pd.DataFrame:
     """Return the records that the answer of runs is made of: as `frame_of`, with predictions if needed."""
+    return _frame_of(runs, run_folder.read_answer_records)
+
+
+def _frame_of(runs: Runs, read: Callable[[Path], list[dict[str, Any]]]) -> pd.DataFrame:
+    """Return the records of runs, those of a run folder as `read` returns them, without the folders of files."""
     rows: list[dict[str, Any]] = []
     for run in _paths(runs):
-        rows += run_folder.read_answer_records(run) if (run / run_folder.PLAN).exists() else store.read(run)
-    return store.frame(rows)
+        rows += read(run) if (run / run_folder.PLAN).exists() else store.read(run)
+    return store.frame(private_paths.hide_folders(rows, private_paths.file_names(private_paths.paths_of(rows))))
 
 
 def _paths(runs: Runs) -> list[Path]:
@@ -150,17 +155,27 @@ def spec_of(run: str | Path) -> str:
     if not path.exists():
         return ""
     run_folder.read_title(run)
-    return path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
+    axes = json.loads(text).get("axes")
+    values = (axes.get(name) for name in private_paths.FILES) if isinstance(axes, dict) else ()
+    paths = [one for value in values for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)]
+    return private_paths.hide_folders(text, private_paths.file_names(paths))
 
 
 def write_report(
-    runs: Runs, out: str | Path | None = None, *, markdown: bool = False, predicted: Advice | None = None
+    runs: Runs,
+    out: str | Path | None = None,
+    *,
+    markdown: bool = False,
+    predicted: Advice | None = None,
+    quote_formulas: bool = False,
 ) -> Path:
     """Write the report of one or several runs and return its path, by default next to the first's records.
 
     HTML; Markdown with `markdown` or for .md; PDF for .pdf, printed by a Chromium; only the records for .csv and
-    .parquet. `predicted` is the answer of a run without records, which is an error otherwise. ExportError for another
-    suffix or without pyarrow for Parquet; PrintError for PDF.
+    .parquet. `predicted` is the answer of a run without records, which is an error otherwise. Texts that a
+    spreadsheet would run begin with an apostrophe in a .csv if `quote_formulas`; else a warning tells them. ExportError
+    for another suffix or without pyarrow for Parquet; PrintError for PDF.
     """
     paths = _paths(runs)
     path = Path(out) if out is not None else _path_next_to(paths[0], "report.md" if markdown else "report.html")
@@ -169,7 +184,7 @@ def write_report(
         raise ExportError(f"A report is not written as {path.name!r}; its name may end in {', '.join(KINDS)}.")
     is_empty = predicted is not None and not any(store.is_stored(run / store.FILE) for run in paths)
     if kind in TABLES:
-        return _write_frame(store.frame() if is_empty else frame_of(paths), path)
+        return _write_frame(store.frame() if is_empty else frame_of(paths), path, quote_formulas)
     frame = store.frame() if is_empty else answer_frame_of(paths)
     given = _given(paths) | {"structures": _structures([*paths, path]), "predicted": predicted}
     if kind == ".pdf":
@@ -205,11 +220,12 @@ def _given(paths: Sequence[Path]) -> dict[str, Any]:
     """
     if len(paths) == 1:
         run, spec = paths[0], spec_of(paths[0])
-        command = f"workbench sweep {run_folder.SPEC}" if spec else f"workbench report {run}"
+        command = f"workbench sweep {run_folder.SPEC}" if spec else f"workbench report {run.name}"
         return {"title": title_of(run), "command": command, "machine": machine_of(run), "spec": spec}
     machines = {str(one.get("id", path)): one for path in paths if (one := machine_of(path))}
     machine = next(iter(machines.values()), {}) if len(machines) < 2 else machines
-    command = " ".join(["workbench report", *map(str, paths)])
+    names = private_paths.file_names(map(str, paths))
+    command = " ".join(["workbench report", *(names.get(str(path), str(path)) for path in paths)])
     return {"title": "; ".join(dict.fromkeys(map(title_of, paths))), "command": command, "machine": machine}
 
 
@@ -227,9 +243,15 @@ def write_table(runs: Runs, out: str | Path | None = None) -> Path:
     return _write_frame(frame_of(runs), path)
 
 
-def _write_frame(frame: pd.DataFrame, path: Path) -> Path:
+def _write_frame(frame: pd.DataFrame, path: Path, quote_formulas: bool = False) -> Path:
     """Write the records of a frame as CSV or Parquet, by the suffix; return the path."""
     frame = written_frame(frame, None)
+    if path.suffix.lower() == ".csv":
+        texts = {name: frame[name].tolist() for name in frame.columns if frame[name].dtype == object}
+        guarded = spreadsheets.guard_columns(texts, path, quote_formulas)
+        frame = frame.assign(
+            **{name: pd.Series(cells, dtype=object, index=frame.index) for name, cells in guarded.items()}
+        )
     with atomic_files.replacing(path) as new:
         if path.suffix.lower() == ".parquet":
             _as_parquet(frame, new)

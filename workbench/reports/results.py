@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from workbench import atomic_files, plots, store
 from workbench.analysis import configurations
-from workbench.reports import export, page, report
+from workbench.reports import export, page, private_paths, report
 from workbench.reports.export import ExportError
 from workbench.sweeps import run_folder
 
@@ -79,7 +79,9 @@ def put(run: str | Path, folder: str | Path) -> list[Path]:
     name, machine = run_folder.read_spec(run).name, export.machine_of(run)
     _refuse_other_machine(folder, machine)
     files = [folder / f"{name}.jsonl", folder / run_folder.MACHINE]
-    atomic_files.write(files[0], "".join(map(_line, run_folder.read_current_records(run))))
+    records = run_folder.read_current_records(run)
+    names = private_paths.file_names(private_paths.paths_of(records))
+    atomic_files.write(files[0], "".join(map(_line, private_paths.hide_folders(records, names))))
     store.packed_path(files[0]).unlink(missing_ok=True)
     atomic_files.write(files[1], json.dumps(machine, indent=1))
     files += [export.write_report(run, folder / f"{name}-report{kind}") for kind in (".html", ".md")]

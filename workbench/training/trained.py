@@ -31,7 +31,7 @@ import numpy as np
 import scipy.sparse
 
 from kernels.registry import format_count
-from workbench import atomic_files, data, formats, models, ops
+from workbench import atomic_files, data, formats, models, ops, spreadsheets
 from workbench.data.errors import MissingLabelsError
 from workbench.data.labels import NONE, Labels, name_of
 from workbench.formats.compressed import with_native_order
@@ -131,13 +131,18 @@ def lines_of_predictions(predictions: Predictions, most: int | None = None) -> l
     return [head, *map(list, zip(*columns, strict=True))]
 
 
-def write_predictions(out: Path, predictions: Predictions, force: bool = True) -> None:
+def write_predictions(out: Path, predictions: Predictions, force: bool = True, quote_formulas: bool = False) -> None:
     """Write the table of `lines_of_predictions` to a CSV file atomically.
 
-    An existing file is replaced; without `force`, FileExistsError.
+    An existing file is replaced; without `force`, FileExistsError. Names of classes that a spreadsheet would run begin
+    with an apostrophe if `quote_formulas`; else a warning tells them.
     """
+    head, *rows = lines_of_predictions(predictions)
+    columns = spreadsheets.guard_columns(
+        {name: list(cells) for name, cells in zip(head, zip(*rows, strict=True), strict=False)}, out, quote_formulas
+    )
     with atomic_files.replacing(out, force=force) as new, new.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows(lines_of_predictions(predictions))
+        csv.writer(file).writerows([head, *zip(*columns.values(), strict=True)])
 
 
 @final
