@@ -14,8 +14,10 @@ import fcntl
 import functools
 import hashlib
 import inspect
+import pickle
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
@@ -32,6 +34,7 @@ from kernels._compat.numba_internals import (
     Dispatcher,
     FileCache,
     Intrinsic,
+    NullCache,
     ParallelCompiler,
     PartCompiler,
     WholeCompiler,
@@ -75,15 +78,25 @@ class CodeCache(FileCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the compiled version of the signature `sig` from disk, under a shared file lock.
 
-        None if it is not cached.
+        None if it is not cached or cannot be read: then it is compiled.
         """
-        with self._lock(fcntl.LOCK_SH):
-            return super().load_overload(sig, target_context)
+        try:
+            with self._lock(fcntl.LOCK_SH):
+                return super().load_overload(sig, target_context)
+        except (OSError, EOFError, pickle.UnpicklingError) as error:
+            _warn_of_folder(self.cache_path, error)
+            return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Store the compiled version `data` of the signature `sig` on disk, under an exclusive file lock."""
-        with self._lock(fcntl.LOCK_EX):
-            super().save_overload(sig, data)
+        """Store the compiled version `data` of the signature `sig` on disk, under an exclusive file lock.
+
+        If the folder cannot be written, a warning says so, and the code is used all the same.
+        """
+        try:
+            with self._lock(fcntl.LOCK_EX):
+                super().save_overload(sig, data)
+        except OSError as error:
+            _warn_of_folder(self.cache_path, error)
 
     @contextmanager
     def _lock(self, mode: int) -> Iterator[None]:
@@ -95,6 +108,21 @@ class CodeCache(FileCache):
             yield
 
 
+_warned: set[str] = set()
+
+
+def _warn_of_folder(folder: str, error: Exception) -> None:
+    """Warn, once a process and folder, that compiled code is not kept in `folder`."""
+    if folder not in _warned:
+        _warned.add(folder)
+        reason = getattr(error, "strerror", None) or error
+        warnings.warn(
+            f"Compiled code cannot be kept in {folder} ({reason}), so each process compiles it again.\n"
+            "Set NUMBA_CACHE_DIR to a folder that can be written to.",
+            stacklevel=2,
+        )
+
+
 class LateCache:
     """A `CodeCache` created on first access, when all names that the function refers to are defined."""
 
@@ -103,9 +131,13 @@ class LateCache:
         self.function, self.options = function, options
 
     @functools.cached_property
-    def cache(self) -> CodeCache:
-        """Return the cache of the function's compiled code, opened on first access."""
-        return CodeCache(self.function, self.options)
+    def cache(self) -> Any:
+        """Return the cache of the function's compiled code, opened on first access; an empty one without a folder."""
+        try:
+            return CodeCache(self.function, self.options)
+        except (OSError, RuntimeError) as error:  # Numba finds no folder that can be written
+            _warn_of_folder(config.CACHE_DIR or "any folder", error)
+            return NullCache()
 
     def __getattr__(self, name: str) -> Any:
         """Return the attribute `name` of the cache, which is opened if it was not."""

@@ -1,6 +1,7 @@
 """Compiled code on disk: what two processes save at one moment is all there, and each row loop has an index."""
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -18,6 +19,7 @@ from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary
 from numba.extending import intrinsic, overload
 
+from kernels import code_cache
 from kernels._compat.numba_internals import PartLibrary
 from kernels.code_cache import CodeCache, digest_of, inlined, njit
 from kernels.vector.gather import RowLoop
@@ -314,3 +316,26 @@ def test_an_inlined_function_refuses_what_numba_refuses() -> None:
 
     with pytest.raises(numba.TypingError, match="missing"):
         njit()(lambda x: wrong(x))(1.0)
+
+
+@pytest.mark.parametrize("kind", ["a file", "missing and refused", "full disk", "damaged"])
+def test_a_folder_that_cannot_be_used_is_told_and_the_code_runs(tmp_path, monkeypatch, kind):
+    """Not the file that is read meanwhile is to blame."""
+    folder = tmp_path / "cache"
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str("/proc/none" if kind == "missing and refused" else folder))
+    monkeypatch.setattr(code_cache, "_warned", set())
+    told = "Compiled code cannot be kept in .*, so each process compiles it again.\nSet NUMBA_CACHE_DIR to a folder"
+    if kind == "a file":
+        folder.touch()
+    if kind == "damaged":
+        njit()(_twice)(3)
+        for path in folder.rglob("*.nbc"):
+            path.write_bytes(path.read_bytes()[:10])
+    if kind == "full disk":
+        full = OSError(errno.ENOSPC, "No space left on device")
+        monkeypatch.setattr(IndexDataCacheFile, "_save_index", lambda *_: (_ for _ in ()).throw(full))
+    function = njit()(_twice)
+    with pytest.warns(UserWarning, match=told) as warned:
+        results = list(map(function, (3, 3.5)))
+    assert results == [6, 7]
+    assert len(warned) == 1
