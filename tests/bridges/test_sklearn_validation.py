@@ -177,3 +177,18 @@ def test_labels_in_messages_are_plain_numbers():
     model = SparseClassifier().partial_fit(x, np.array([0, 1, 0, 1]), classes=[0, 1])
     with pytest.raises(ValueError, match="y has the label 7, which"):
         model.partial_fit(x, np.array([0, 7, 0, 1]))
+
+
+@pytest.mark.parametrize("kind", [SparseClassifier, SparseRegressor])
+def test_masked_values_are_refused_and_masks_without_any_are_taken(kind):
+    generator = np.random.default_rng(0)
+    x, y = generator.random((40, 5)), generator.integers(0, 2, 40)
+    masked_x, masked_y = (np.ma.masked_array(array, mask=array < 0.5) for array in (x, y))
+    with pytest.raises(ValueError, match=r"X is a masked array with \d+ masked values.*\nType X.filled\(0\)"):
+        kind(**FEW).fit(masked_x, y)
+    with pytest.raises(ValueError, match="y is a masked array with"):
+        kind(**FEW).fit(x, masked_y)
+    fitted = kind(**FEW).fit(np.ma.masked_array(x), np.ma.masked_array(y))
+    with pytest.raises(ValueError, match="X is a masked array with"):
+        fitted.predict(masked_x)
+    np.testing.assert_array_equal(fitted.predict(x), kind(**FEW).fit(x, y).predict(x))

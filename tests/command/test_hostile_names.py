@@ -146,7 +146,9 @@ def test_predictions_that_a_spreadsheet_would_run_are_told_and_quoted_on_request
     assert "Type --quote-formulas to write them with an apostrophe before." in told
     main(monkeypatch, "apply", "m", "a.csv", "--out", "q.csv", "--quote-formulas")
     assert "formulas" not in capsys.readouterr().err
-    plain, quoted = ([row[1] for row in csv.reader((tmp_path / name).read_text().splitlines())] for name in ("p.csv", "q.csv"))
+    plain, quoted = (
+        [row[1] for row in csv.reader((tmp_path / name).read_text().splitlines())] for name in ("p.csv", "q.csv")
+    )
     assert set(plain) <= {"prediction", FORMULA, "-0.5"}
     assert quoted == [f"'{cell}" if cell == FORMULA else cell for cell in plain]
 

@@ -202,3 +202,9 @@ def test_toml_that_is_no_spec_is_refused(text):
 
 def test_what_is_whole_is_read_so_that_the_tests_above_can_fail():
     assert read(spec.parse_spec, TOML.decode())
+
+
+def test_a_path_with_a_nul_character_is_refused(tmp_path):
+    (tmp_path / "s.toml").write_text('name = "a"\n[axes]\ndataset = "svmlight"\npath = "a\\u0000b"\n')
+    with pytest.raises(spec.SpecError, match=r"s.toml: path='a\\x00b' has a NUL character"):
+        spec.load_spec(tmp_path / "s.toml")

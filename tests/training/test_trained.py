@@ -295,3 +295,11 @@ def test_sizes_are_compared_before_memory_is_taken(tmp_path, model, claim):
         assert tracemalloc.get_traced_memory()[1] < 2_000_000
     finally:
         tracemalloc.stop()
+
+
+def test_a_path_with_a_nul_character_holds_no_model_and_takes_none(saved):
+    _, made, run = saved
+    with pytest.raises(ModelFolderError, match=r"There is no model in 'a\\x00b'"):
+        load_model("a\0b")
+    with pytest.raises(ModelFolderError, match=r"'a\\x00b' has a NUL character; name another folder"):
+        TrainedModel.of_run(run, made).save("a\0b")

@@ -461,6 +461,7 @@ class Estimator(BaseEstimator, ABC):
         _refuse_path(x, "fit")
         frame, y = computed(x), host_array(y)
         x = _sound(frame, "data -> fit")
+        _refuse_masked(y, "y")
         kinds = "f" if "y_numeric" in checks else "biuU"
         if _is_plain(x) and _is_plain_target(y, x.shape[0], kinds) and self._has_width(x, first):
             return _canonical(x), y
@@ -852,11 +853,22 @@ _seed_of_number = lru_cache(_seed_of)
 """The seed of a number: to make scikit-learn's generator of it takes 100 us."""
 
 
+def _refuse_masked(array: Any, name: str) -> None:
+    """Raise ValueError if the array `name` has masked values."""
+    if isinstance(array, np.ma.MaskedArray) and (count := int(np.ma.count_masked(array))):
+        raise ValueError(
+            f"{name} is a masked array with {count:,} masked values; expected a value everywhere.\n"
+            f"Type {name}.filled(0), or the value that stands for a missing one."
+        )
+
+
 def _sound(x: Any, boundary: str) -> Any:
     """Return `x` as an array on the host, sparse ones in the byte order of this machine; lists and frames unchanged.
 
-    Raises ContractError for invalid sparse arrays: SciPy's conversions follow indices wherever they lead.
+    Raises ContractError for invalid sparse arrays: SciPy's conversions follow indices wherever they lead. ValueError
+    for masked values, which scikit-learn reads as if they were there.
     """
+    _refuse_masked(x, "X")
     x = host_array(x)
     if scipy.sparse.issparse(x):
         x = with_native_order(x)

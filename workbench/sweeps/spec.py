@@ -364,7 +364,11 @@ def load_spec(path: str | Path) -> Spec:
 
 def _resolve_paths(spec_file: Path, axis: str, value: Any) -> Any:
     """Return a file setting as an absolute path, resolved against the folder of `spec_file`; other values unchanged."""
-    return str((spec_file.parent / value).resolve()) if axis in FILES and value else value
+    if axis not in FILES or not value:
+        return value
+    if "\0" in value:
+        raise SpecError(f"{spec_file}: {axis}={value!r:.80} has a NUL character, which no path has.")
+    return str((spec_file.parent / value).resolve())
 
 
 def dump_spec(spec: Spec) -> str:

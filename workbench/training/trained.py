@@ -507,6 +507,8 @@ def why_not_kept(model: Model) -> str:
 
 def refuse_taken(folder: Path, force: bool) -> None:
     """Raise ModelFolderError if the folder has content, is below a file or read-only; not for a model with `force`."""
+    if "\0" in os.fspath(folder):
+        raise ModelFolderError(f"{os.fspath(folder)!r} has a NUL character; name another folder.")
     taken = next((part for part in (folder, *folder.parents) if part.exists()), None)
     if taken is not None and not os.access(taken, os.W_OK):
         raise ModelFolderError(f"{taken} cannot be written to; name another folder.")
@@ -601,6 +603,8 @@ def _read_folder(folder: Path) -> tuple[dict[str, Any], bytes]:
 
 def _read_about(folder: Path) -> dict[str, Any]:
     """Return the parsed model.json of a folder; ModelFolderError if it is absent, damaged or of a newer version."""
+    if "\0" in os.fspath(folder):
+        raise ModelFolderError(f"There is no model in {os.fspath(folder)!r}: a path has no NUL character.")
     try:
         about = parsed((folder / ABOUT).read_bytes())
     except OSError:

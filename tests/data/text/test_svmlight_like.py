@@ -79,3 +79,11 @@ def test_rows_without_labels_are_told_for_that_when_converted(tmp_path):
         data.convert("svmlight", tmp_path / "X.sparse", path=tmp_path / "rows.txt")
     data.convert("svmlight", tmp_path / "X.sparse", path=tmp_path / "rows.txt", kind="none")
     assert data.load("sparse", path=tmp_path / "X.sparse", whole=True).rows == 2
+
+
+def test_a_comment_right_behind_a_label_that_is_a_number_is_none_of_it(tmp_path):
+    """And words keep their sign: c# is a class."""
+    (tmp_path / "t").write_text("7.5# 52:9\nc# 1:2\nword 2:1\n")
+    made = data.load("svmlight", path=tmp_path / "t", cache=False)
+    assert sorted(made.classes) == ["7.5", "c#", "word"]
+    assert made.x.toarray().tolist() == [[0, 0], [2, 0], [0, 1]]

@@ -16,7 +16,7 @@ from workbench.data.files.labels import lacks_svmlight_label, read_unlabelled, r
 from workbench.data.files.opened import line_blocks, map_blocks, open_text, place_in, refuse_endless
 from workbench.data.files.reading import blocks_of_file, check_features, dataset_of, reading
 from workbench.data.files.types import BELOW_COUNTS, LIBFFM, WORDS_AS_LABELS, file_type_hint, looks_like, refuse_binary
-from workbench.data.labels import AS_NUMBERS, GUESSED, NONE, Wanted, read_labels
+from workbench.data.labels import AS_NUMBERS, GUESSED, NONE, Wanted, number_named, read_labels
 from workbench.data.text import svmlight
 
 WITHOUT_FIELDS = (
@@ -120,6 +120,9 @@ def _read_variant(
         if variant == LIBFFM:
             return _without_fields(line)
         word, _, rest = line.strip().partition(b" ")
+        before, sign, _ = word.partition(b"#")
+        if sign and number_named(before.decode()) is not None:  # a comment; a word such as c# has the sign in it
+            word, rest = before, b""
         words.append(word.decode())
         return b"0 " + rest + b"\n"
 
