@@ -15,6 +15,7 @@ ALLOWED = {
     "kernels": set(),
     "workbench.json_text": set(),
     "workbench.option_text": set(),
+    "workbench.spreadsheets": set(),
     "workbench.settings": set(),
     "workbench.atomic_files": set(),
     "workbench.formats": {"json_text"},
@@ -25,7 +26,7 @@ ALLOWED = {
     "workbench.metrics": {"formats"},
     "workbench.models": {"formats", "ops", "graph", "autodiff", "metrics", "option_text"},
     "workbench.optimizers": {"formats", "ops", "json_text"},
-    "workbench.data": {"formats", "option_text"},
+    "workbench.data": {"formats", "option_text", "json_text"},
     "workbench.bridges": {"formats", "ops", "optimizers", "models", "metrics", "data", "training"},
     "workbench.measure": {"formats"},
     "workbench.kvstore": {"formats", "ops", "optimizers", "json_text"},
@@ -35,6 +36,7 @@ ALLOWED = {
     },
     "workbench.training": {
         *("formats", "ops", "graph", "autodiff", "executor", "models", "optimizers", "data", "metrics", "json_text"),
+        "spreadsheets",
     },
     "workbench.store": {"json_text"},
     "workbench.analysis": {"store", "measure.posterior", "measure.rounds", "option_text"},
@@ -47,7 +49,7 @@ ALLOWED = {
         *("formats", "ops", "models", "optimizers", "data", "training", "measure", "store", "analysis", "sweeps"),
         *("bridges", "option_text"),
     },
-    "workbench.reports": {"store", "analysis", "plots", "sweeps", "json_text"},
+    "workbench.reports": {"store", "analysis", "plots", "sweeps", "json_text", "spreadsheets"},
     "workbench.study": {"formats", "ops", "data", "models", "analysis", "sweeps", "option_text"},
     "workbench.panels": {
         *("store", "analysis", "plots", "reports", "sweeps", "study", "advising", "training", "json_text"),

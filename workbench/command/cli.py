@@ -96,7 +96,7 @@ def demo(root: Folder = Path("runs/demo"), quick: bool = False) -> None:
     Parameters
     ----------
     quick
-        Three densities, no training: a minute.
+        Three densities, no training: a minute, and the first time beside other programs several.
 
     Examples
     --------

@@ -560,7 +560,7 @@ def load_model(folder: str | os.PathLike) -> TrainedModel:
             format=str(setup.get("format", "")),
         )
         if made.model.target in ("classes", "multilabel") and len(made.labels.classes) > made.width:
-            raise ValueError(f"labels has {len(made.labels.classes)} classes, and width is {made.width}")
+            raise ValueError(f"labels has {format_count(len(made.labels.classes), 'class')}, and width is {made.width}")
         made = dataclasses.replace(made, arrays=_arrays(content, made))
         if made.reader:
             data.get(made.reader)
