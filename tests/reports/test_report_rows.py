@@ -167,7 +167,7 @@ def test_rows_are_written_as_csv_and_parquet_and_several_runs_as_one_report(tmp_
     kept = pd.read_parquet(export.write_report(stored, tmp_path / "rows.parquet"))
     assert json.loads(kept["samples"][0]) == pytest.approx(store.read(stored)[0]["samples"])
     both = export.write_report([stored, stored], tmp_path / "both.md").read_text()
-        assert f"workbench report {stored.name} {stored.name}" in both.replace("\\", "")
+    assert f"workbench report {stored.name} {stored.name}" in both.replace("\\", "")
     with pytest.raises(export.ExportError, match=r"may end in \.html, \.md, \.pdf, \.csv, \.parquet"):
         export.write_report(stored, tmp_path / "rows.xlsx")
 
