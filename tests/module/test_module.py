@@ -4,7 +4,6 @@ import itertools
 
 import numpy as np
 import pytest
-from sklearn.datasets import dump_svmlight_file
 
 from kernels import sorting
 from tests.support import small_modules as small
@@ -238,22 +237,6 @@ def test_read_only_data_with_long_indices_and_empty_rows_is_trained_on(index):
     for made in (module, plain):
         made.fit(feed if made is module else small.batches(), epochs=1)
     assert small.same(module.weights(), plain.weights())
-
-
-def test_a_file_of_text_is_trained_on_as_it_is_read(tmp_path):
-    path = tmp_path / "data.svm"
-    dump_svmlight_file(small.DENSE, small.TARGETS[:, 0], str(path), zero_based=True)
-    x, label = graph.variable("data", format="csr"), graph.variable("label")
-    symbol = ops.linear_regression_output(ops.dot(x, graph.variable("w", shape=(small.FEATURES,))), label)
-    options = {"rows": 10, "last": "roll_over"}
-    streamed = data.SvmlightBatches(path=path, features=small.FEATURES, zero_based=True, dtype="float64", **options)
-    held = data.Batches(small.batches().x, small.TARGETS[:, 0], **options)
-    results = []
-    for feed in (streamed, held):
-        module = small.module(symbol, feed)
-        results.append((module.fit(feed, epochs=3, metric="mse")[-1].metric, module.weights()["w"]))
-    np.testing.assert_allclose(results[0][0], results[1][0], rtol=1e-9)
-    np.testing.assert_allclose(results[0][1], results[1][1], rtol=1e-9)
 
 
 def test_nan_in_the_data_shows_in_the_metric_and_is_no_error():

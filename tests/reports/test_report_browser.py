@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.support import rows as maker
-from tests.support.browser import browser, chromium, open_page
+from tests.support.browser import browser, open_page
 from workbench import store
 from workbench.plots import style
-from workbench.reports import export, report
+from workbench.reports import report
 
 pytestmark = [pytest.mark.browser]
 AXE = Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js"
@@ -150,8 +150,3 @@ def test_the_accessibility_checker_finds_nothing_serious(opened, small_file, sch
     page.evaluate(AXE.read_text(encoding="utf-8"))
     found = page.evaluate("axe.run()")["violations"]
     assert [(one["id"], one["impact"]) for one in found if one["impact"] in ("serious", "critical")] == []
-
-
-def test_it_prints_as_pdf(small_file, tmp_path):
-    chromium()
-    assert export.written(small_file, tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")

@@ -168,14 +168,8 @@ def test_rows_are_written_as_csv_and_parquet_and_several_runs_as_one_report(tmp_
     assert json.loads(kept["samples"][0]) == pytest.approx(store.read(stored)[0]["samples"])
     both = export.write_report([stored, stored], tmp_path / "both.md").read_text()
     assert f"workbench report {stored.name} {stored.name}" in both.replace("\\", "")
-    with pytest.raises(export.ExportError, match=r"may end in \.html, \.md, \.pdf, \.csv, \.parquet"):
+    with pytest.raises(export.ExportError, match=r"may end in \.html, \.md, \.csv, \.parquet"):
         export.write_report(stored, tmp_path / "rows.xlsx")
-
-
-def test_without_a_browser_a_pdf_says_what_is_missing(tmp_path, stored, monkeypatch):
-    monkeypatch.setattr(export.shutil, "which", lambda name: None)
-    with pytest.raises(export.PrintError, match=r"none of chromium, .* is on the PATH"):
-        export.write_report(stored, tmp_path / "a.pdf")
 
 
 def test_a_run_is_put_into_a_folder_of_results_and_another_machines_is_refused(tmp_path):

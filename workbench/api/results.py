@@ -308,7 +308,7 @@ class Result:
         Parameters
         ----------
         path : path, optional
-            Ends in .html, .md, .pdf, .csv or .parquet; by default `report.html` in the run folder.
+            Ends in .html, .md, .csv or .parquet; by default `report.html` in the run folder.
         quote_formulas : bool
             Whether texts in a .csv that a spreadsheet would run, such as "=1+1", begin with an apostrophe. A warning
             tells them otherwise.

@@ -340,8 +340,8 @@ def report(
     runs
         Run folders or .jsonl files of records, for one report.
     out
-        File to write, by default report.html next to the records: .html, .md, .pdf (printed by a Chromium of this
-        machine), or the records alone as .csv or .parquet.
+        File to write, by default report.html next to the records: .html, .md, or the records
+        alone as .csv or .parquet.
     results
         Put records, report and charts of each run into this folder, such as results/MACHINE.
     json

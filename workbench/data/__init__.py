@@ -4,7 +4,7 @@
 `stdlib` is the source text of the running Python, `uniform` and `power_law` are drawn from a seed, others read files of
 yours, and `guess` says which one reads what; `guess_columns` says what the columns of a table are. `sparse` reads a
 folder that `convert` wrote and that may be larger than memory. `Batches` cuts mini-batches from arrays;
-`SvmlightBatches` and `StoredBatches` read them from files when needed, and `batches_of` takes what suits X.
+`StoredBatches` reads them from shards when needed, and `batches_of` takes what suits X.
 
 What labels mean, classes, numbers or several classes a row, is said by `kind` or guessed from the file, and
 `str(dataset.labels)` tells the guess; `targets` makes of them what a model is trained towards, `summary` says it in a
@@ -43,7 +43,6 @@ _MODULES = {
     "shards.batches": "StoredBatches batches_of",
     "shards.converting": "Progress convert",
     "tables": "guess_columns",
-    "text.svmlight_batches": "SvmlightBatches",
 }
 """Public names by the submodule that each is imported from when it is first used; `__init__.pyi` has their types."""
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}

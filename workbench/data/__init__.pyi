@@ -43,4 +43,3 @@ from workbench.data.shards.batches import batches_of as batches_of
 from workbench.data.shards.converting import Progress as Progress
 from workbench.data.shards.converting import convert as convert
 from workbench.data.tables import guess_columns as guess_columns
-from workbench.data.text.svmlight_batches import SvmlightBatches as SvmlightBatches

@@ -1,10 +1,6 @@
 """Export of run folders, or files of rows, to a report or a table: what the command line and the panel both do."""
 
 import json
-import os
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -53,52 +49,10 @@ def answers(frame: pd.DataFrame) -> list[dict[str, Any]]:
     ]
 
 
-# A page printed as PDF by a headless Chromium, where the machine has one.
-
-
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-SECONDS = 120
-OPTIONS = ("--headless", "--disable-gpu", "--disable-background-networking", "--no-first-run", "--no-pdf-header-footer")
-
-
-class PrintError(RuntimeError):
-    """Failure to print: there is no browser that prints, or it did not; the message says what to do."""
-
-
-def browser() -> str:
-    """Return the path of a Chromium on the PATH; PrintError if there is none."""
-    found = next(filter(None, map(shutil.which, NAMES)), None)
-    if found is None:
-        raise PrintError(
-            f"PDF is printed by a browser; none of {', '.join(NAMES)} is on the PATH. Print the HTML report."
-        )
-    return found
-
-
-def written(page: Path, path: Path) -> Path:
-    """Print the HTML file `page` to the PDF file `path` by a headless browser, offline; return the path.
-
-    PrintError if there is no browser, it fails or takes over `SECONDS`.
-    """
-    program = browser()
-    as_root = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-    with tempfile.TemporaryDirectory(prefix="workbench-print-") as profile_folder:
-        command = [program, *OPTIONS, *as_root, f"--user-data-dir={profile_folder}", f"--print-to-pdf={path.resolve()}"]
-        command.append(page.resolve().as_uri())
-        try:
-            done = subprocess.run(command, capture_output=True, timeout=SECONDS, check=False)
-        except subprocess.TimeoutExpired:
-            raise PrintError(f"{program} did not print {page} within {SECONDS} s.") from None
-    if done.returncode or not path.exists():
-        why = done.stderr.decode(errors="replace").strip()[-300:]
-        raise PrintError(f"{program} ended with status {done.returncode} and printed nothing: {why}")
-    return path
-
-
 Runs = str | Path | Sequence[str | Path]
 """A run folder or a file of rows, or several."""
 TABLES = (".csv", ".parquet")
-KINDS = (".html", ".md", ".pdf", *TABLES)
+KINDS = (".html", ".md", *TABLES)
 """What is written, by the suffix of the file."""
 FLAT = ("text", "integer", "number", "flag")
 """Kinds of columns that a table has as they are."""
@@ -172,10 +126,9 @@ def write_report(
 ) -> Path:
     """Write the report of one or several runs and return its path, by default next to the first's records.
 
-    HTML; Markdown with `markdown` or for .md; PDF for .pdf, printed by a Chromium; only the records for .csv and
-    .parquet. `predicted` is the answer of a run without records, which is an error otherwise. Texts that a
-    spreadsheet would run begin with an apostrophe in a .csv if `quote_formulas`; else a warning tells them. ExportError
-    for another suffix or without pyarrow for Parquet; PrintError for PDF.
+    HTML; Markdown with `markdown` or for .md; only the records for .csv and .parquet. `predicted` is the answer of a
+    run without records, which is an error otherwise. Texts that a spreadsheet would run begin with an apostrophe in a
+    .csv if `quote_formulas`; else a warning names them. ExportError for another suffix or without pyarrow for Parquet.
     """
     paths = _paths(runs)
     path = Path(out) if out is not None else _path_next_to(paths[0], "report.md" if markdown else "report.html")
@@ -187,10 +140,6 @@ def write_report(
         return _write_frame(store.frame() if is_empty else frame_of(paths), path, quote_formulas)
     frame = store.frame() if is_empty else answer_frame_of(paths)
     given = _given(paths) | {"structures": _structures([*paths, path]), "predicted": predicted}
-    if kind == ".pdf":
-        browser()  # first of all: without one there is no need to draw
-        with tempfile.TemporaryDirectory(prefix="workbench-report-") as folder:
-            return written(report.html(frame, Path(folder) / "report.html", **given), path)
     write = report.markdown if kind == ".md" else report.html
     return write(frame, path, **given)
 

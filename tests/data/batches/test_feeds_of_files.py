@@ -1,4 +1,4 @@
-"""Batches of rows in files, of svmlight text and of shards: those of the same rows in memory, in an order of seed and
+"""Batches of rows in shards: those of the same rows in memory, in an order of seed and
 epoch alone, from any batch on."""
 
 import itertools
@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from tests.data.text.test_svmlight_batches import DENSE, LABELS, stream, written
 from tests.support.small_sets import possible_batches
 from tests.support.stored_sets import drawn, stored
 from workbench import data, formats
@@ -35,12 +34,9 @@ class Stored(NamedTuple):
         return np.concatenate([batch.rows_index for batch in made]).tolist() if made else []
 
 
-@pytest.fixture(scope="module", params=["svmlight", "shards"])
-def kept(request, tmp_path_factory):
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
     folder = tmp_path_factory.mktemp("feeds")
-    if request.param == "svmlight":
-        path = written(folder)
-        return Stored(lambda rows=256, **options: stream(path, rows=rows, **options), DENSE, LABELS)
     made = stored(folder / "X.sparse", drawn(ROWS, 90), shard_bytes=1024)
     assert len(made.x.shards.manifest.shards) > 2
     whole = data.load("sparse", path=made.x.place, whole=True)
