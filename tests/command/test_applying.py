@@ -75,10 +75,3 @@ def test_numbers_are_trained_by_the_linear_model_without_being_told(tmp_path):
     came = run("train", "t", "--epochs", 1)
     assert came.exit_code == 0, came.output
     assert "The model is linear: the labels are numbers" in came.stderr
-
-
-def test_the_old_name_of_forecast_works_with_a_note():
-    came = run("predict", "nowhere")
-    assert "'workbench predict' is called 'workbench forecast' now" in came.stderr
-    assert "type workbench apply MODEL FILE" in came.stderr
-    assert "predict" not in run("--help").output.split("forecast")[0]

@@ -134,6 +134,7 @@ def test_every_door_guesses_reader_and_model_alike_and_says_so(reader, model, na
         ("ratings.txt", "factorization_machine"),
     ],
 )
+@pytest.mark.filterwarnings("ignore:Training ended worse")  # the labels are drawn without a look at the rows
 def test_train_in_python_guesses_so_too_where_an_estimator_has_the_model(name, model, folder, capsys):
     estimator = wb.train(name, random_state=0)
     said = capsys.readouterr().err

@@ -142,7 +142,7 @@ SPEC = {"name": "a", "axes": {"density": [0.1], "threads": 1}, "measure": {"samp
 
 @pytest.mark.parametrize(
     ("document", "use", "error"),
-    [(COLUMNS, lambda one: columns_of(one, "c.toml"), DataError), (SPEC, spec.validate_typed, SpecError)],
+    [(COLUMNS, lambda one: columns_of(one, "c.toml"), DataError), (SPEC, spec.validate_spec, SpecError)],
     ids=["columns.toml", "spec.toml"],
 )
 def test_what_users_write_as_toml_is_taken_or_refused(document, use, error):

@@ -183,7 +183,7 @@ def test_results_have_break_evens_and_charts_of_loss_and_quality(result):
 
 def test_a_result_without_a_dense_format_answers_by_the_size_of_its_tables():
     made = wb.Result("none")
-    made._trials = store.frame(swept())
+    made._trials = made._answered = store.frame(swept())
     assert str(made.verdict).startswith("For time, active rows win from 100,000 rows on")
     assert "<p>For memory, active rows win" in made.verdict._repr_html_()
 

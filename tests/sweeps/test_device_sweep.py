@@ -43,7 +43,12 @@ def test_a_trial_on_a_device_fills_its_row(gpu, setting):
     unknown = {name for name, value in row.items() if value is None}
     not_given = {"path", "labels", "columns", "kind", "positive", "reading", "model_options"}
     of_the_machine = {"joules_step", "throttled", "hertz", "mended"}  # which not every machine has, or needs
-    assert unknown - of_the_machine == OUTSIDE | not_given | {"index_dtype", "bytes_needed", "seconds_predicted"}
+    assert unknown - of_the_machine == OUTSIDE | not_given | {
+        "hashed",
+        "index_dtype",
+        "bytes_needed",
+        "seconds_predicted",
+    }
     assert (row["gpu"], row["bytes_device_limit"]) == ("NVIDIA H200", 141 * 10**9)
     assert row["versions"]["CUDA driver"] == "12.8"
     assert row["versions"]["cupy"] == "14.2.0"
@@ -132,9 +137,9 @@ def test_the_verdict_and_what_moves_it_name_a_device_once():
     quick = made.sweep((made.DENSE, replace(made.SPARSE, slope=0.05)), device="cuda")
     quick += made.sweep((replace(made.SPARSE, format="coo"),), device="cuda")  # so that this group is the largest
     advice = advisor.advise(store.frame([*made.sweep(), *quick]))
-    assert advice.verdict.endswith("This is for configurations on cuda, the largest of 2 groups measured.")
+    assert advice.verdict.endswith("This is for configurations on cuda, one of 2 groups measured.")
     moves = next(line for line in advice.would_change if "moves with device" in line)
-    assert ": that of CSR ours (row_sparse gradient, standard update) is at " in moves
+    assert ": that of CSR ours (row_sparse gradient, standard update) is somewhere between " in moves
 
 
 def test_memory_on_a_device_is_that_of_the_device():

@@ -121,7 +121,7 @@ def test_both_launches_are_lines_of_one_group_with_break_evens_of_their_own():
     evens = breakeven(frame)
     assert [even.line["launch"] for even in evens] == ["kernels", "graph"]
     assert len({formatting.name_configuration(even.settings) for even in evens}) == 2
-    assert evens[1].density != evens[0].density
+    assert (evens[1].low, evens[1].high) != (evens[0].low, evens[0].high)
 
 
 def test_a_lazy_graph_is_compared_with_the_standard_update_of_the_same_kernels():

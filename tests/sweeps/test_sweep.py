@@ -30,7 +30,7 @@ def test_a_trial_fills_its_row():
     of_a_gpu = {"gpu", *(name for name in store.COLUMNS if name.startswith("bytes_device_"))}
     not_given = {"path", "labels", "columns", "kind", "reading", "positive", "model_options"}
     of_meters = {"joules_step", "throttled", "hertz", "mended"}  # which not every machine has, or needs
-    assert unknown - of_meters == OUTSIDE | {"index_dtype", "bytes_needed"} | not_given | of_a_gpu
+    assert unknown - of_meters == OUTSIDE | {"index_dtype", "bytes_needed", "hashed"} | not_given | of_a_gpu
     assert row["seconds_step_low"] <= row["seconds_step"] <= row["seconds_step_high"]
     assert row["rows_trained"] == 48
     assert row["density_measured"] == pytest.approx(0.1, rel=0.05)

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 from rich.table import Table
 
-from workbench.analysis.formatting import format_count
+from kernels.registry import format_count
 from workbench.command.console import make_table
 from workbench.sweeps import run_folder
 from workbench.sweeps.progress import Progress, format_duration

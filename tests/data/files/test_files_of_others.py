@@ -76,7 +76,7 @@ def test_a_table_is_the_same_however_it_is_written(way, tmp_path, plain):
 def test_a_decimal_comma_is_said_with_what_to_type_for_text(tmp_path):
     (tmp_path / "train.csv").write_text("price;y\n3,5;1\n2,25;0\n4,5;0\n")
     made = loaded(tmp_path / "train.csv")
-    assert made.facts["guesses"][0].endswith('As text: --reading decimal=. (in Python decimal=".").')
+    assert made.facts["guesses"][0].endswith('As text: --reading decimal=point (in Python decimal="point").')
     kept = loaded(tmp_path / "train.csv", decimal=".")
     assert "decimal" not in kept.facts["guesses"][0]
     (tmp_path / "thousands.csv").write_text("price;y\n3,500;1\n2,250;0\n4,500;0\n")
