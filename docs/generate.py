@@ -94,12 +94,17 @@ def command_line() -> str:
     """Return the reference of the command line, made from the commands themselves."""
     import typer
 
+    from benchmarks.competitor_commands import bench
     from workbench.command import cli
 
-    root = typer.main.get_command(cli.app)
-    parts = ["# Command line\n", "Every command has `--help`. The commands in the order of their names:\n"]
-    for names, command in _commands(root, ()):
-        parts += [f"## {' '.join(('workbench', *names))}\n", f"{with_options_as_code((command.help or '').strip())}\n"]
+    parts = [
+        "# Command line\n",
+        "Every command has `--help`. By name; those of `python -m benchmarks` need a checkout:\n",
+    ]
+    programs = {"workbench": cli.app, "python -m benchmarks": bench}
+    each = [(name, *one) for name, app in programs.items() for one in _commands(typer.main.get_command(app), ())]
+    for program, names, command in each:
+        parts += [f"## {' '.join((program, *names))}\n", f"{with_options_as_code((command.help or '').strip())}\n"]
         rows = []
         for parameter in command.params:
             if parameter.name == "help" or getattr(parameter, "hidden", False):
@@ -139,11 +144,12 @@ def settings_table() -> str:
 
 def columns() -> str:
     """Return the reference of the columns of all result files."""
+    from benchmarks import tables
     from workbench import store
 
     parts = ["# Columns of records\n", "Each line of a result file is one record: a JSON object with these keys.\n"]
-    for name in ("TRIALS", "BENCH", "FAIR", "FIT", "ADVICE", "CLUSTER", "SELF"):
-        of_table = getattr(store, name)
+    names = ("BENCH", "FAIR", "FIT", "ADVICE", "CLUSTER", "SELF", "EPOCHS", "END", "WAITS")
+    for name, of_table in {"TRIALS": store.TRIALS, **{name: getattr(tables, name) for name in names}}.items():
         parts.append(f"## {name.lower()}: `{of_table.file}`\n")
         rows = ((f"`{column.name}`", column.meaning, column.kind) for column in of_table.columns.values())
         parts.append(table(("column", "meaning", "type"), rows))

@@ -1,4 +1,4 @@
-"""Pictures of the documentation: packages by what they import, a training step, a row-sparse gradient."""
+"""Pictures of the documentation: packages by what they import, and a row-sparse gradient."""
 
 import ast
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,42 +6,43 @@ from html import escape
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-WIDTH_BOX, HEIGHT_BOX, GAP = 108, 30, 18
+WIDTH_BOX, LINE, GAP = 108, 17, 22
 INK = "#222222"
+GROUPS = {
+    "kernels": "arrays in, arrays out",
+    "formats, ops, graph": "sparse arrays and operators",
+    "data": "readers, tables, labels, batches",
+    "executor, models, optimizers, training, module, metrics": "steps, epochs, saved models",
+    "measure, store, analysis": "time and memory; records; answers",
+    "sweeps": "candidates in rounds of trials",
+    "bridges, cluster": "scikit-learn, PyTorch, ...; machines",
+    "advising, study": "what to train with; specs from a file",
+    "plots, reports": "charts and pages from records",
+    "api, command, panels": "what users touch",
+}
+"""Subpackages that are one box of the architecture, and what they do."""
+BESIDE = "benchmarks\nchecks on the project, not installed"
 
 
 def write_pictures(folder: Path) -> None:
     """Write the pictures of architecture and gradients as SVG files into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
-    levels = level_packages(import_graph())
-    title = "Packages in levels: each imports only packages of the levels below it."
-    (folder / "packages.svg").write_text(boxes_svg(levels[::-1], title), encoding="utf-8")
-    (folder / "step.svg").write_text(boxes_svg([[each] for each in STEP], "A training step from data to weights."))
-    title = "From a data file to an answer: packages in the order in which they work."
-    (folder / "file.svg").write_text(boxes_svg([[each] for each in FILE], title))
+    levels = level_packages(group_graph(import_graph()))
+    rows = [[f"{name}\n{GROUPS.get(name, '')}" for name in level] for level in levels[::-1]]
+    rows[0].append(BESIDE)
+    title = "Groups of packages in levels: each imports only groups of the levels below it."
+    (folder / "packages.svg").write_text(boxes_svg(rows, title), encoding="utf-8")
     (folder / "row_sparse.svg").write_text(row_sparse_svg(), encoding="utf-8")
 
 
-STEP = (
-    "data.batches: slice",
-    "formats: convert",
-    "kernels.plan: active columns",
-    "executor: X @ W",
-    "models: loss, its gradient",
-    "kernels: gradient of W",
-    "optimizers: update of W",
-)
-"""Parts of a step, in their order."""
-FILE = (
-    "data: reader, labels",
-    "sweeps.spec, sweeps.grid: configurations",
-    "sweeps.runner: rounds of trials",
-    "sweeps.trial, a process each: training, measure",
-    "store: one record a trial",
-    "analysis: verdicts",
-    "plots, reports, panels, command",
-)
-"""Packages between a data file and a chart, in their order."""
+def group_graph(graph: Mapping[str, set[str]]) -> dict[str, set[str]]:
+    """Return for each group the other groups that its packages import; a package without a group is its own."""
+    group = {part: name for name in GROUPS for part in name.split(", ")}
+    grouped: dict[str, set[str]] = {}
+    for part, imported in graph.items():
+        name = group.get(part, part)
+        grouped.setdefault(name, set()).update({group.get(each, each) for each in imported} - {name})
+    return grouped
 
 
 def import_graph() -> dict[str, set[str]]:
@@ -69,18 +70,20 @@ def level_packages(graph: Mapping[str, set[str]]) -> list[list[str]]:
 
 
 def boxes_svg(rows: Sequence[Sequence[str]], title: str) -> str:
-    """Return an SVG of rows of boxes from top to bottom, with arrows between the rows."""
-    box = max(WIDTH_BOX, 7 * max(len(name) for row in rows for name in row) + 16)
+    """Return an SVG of rows of boxes from top to bottom, with arrows between the rows; texts may have several lines."""
+    lines = [text.split("\n") for row in rows for text in row]
+    box = max(WIDTH_BOX, 6 * max(len(line) for text in lines for line in text) + 20)
+    high = LINE * max(map(len, lines)) + 14
     width = max(len(row) for row in rows) * (box + GAP) + GAP
-    height = len(rows) * (HEIGHT_BOX + GAP) + GAP
+    height = len(rows) * (high + GAP) + GAP
     parts = []
     for line, row in enumerate(rows):
         left = (width - len(row) * (box + GAP) + GAP) / 2
-        top = GAP + line * (HEIGHT_BOX + GAP)
-        for place, name in enumerate(row):
-            parts.append(_box(left + place * (box + GAP), top, box, name))
+        top = GAP + line * (high + GAP)
+        for place, text in enumerate(row):
+            parts.append(_box(left + place * (box + GAP), top, box, high, text))
         if line + 1 < len(rows):
-            parts.append(_arrow(width / 2, top + HEIGHT_BOX))
+            parts.append(_arrow(width / 2, top + high))
     return _svg(width, height, title, parts)
 
 
@@ -132,10 +135,12 @@ def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
     return f'<text x="{x:g}" y="{y:g}" fill="{INK}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
-def _box(x: float, y: float, width: float, text: str) -> str:
-    """Return a box with a text in its middle."""
-    shape = f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{HEIGHT_BOX}" rx="4" fill="#eef3f8" stroke="{INK}"/>'
-    return shape + _text(x + width / 2, y + HEIGHT_BOX / 2 + 4, text, "middle")
+def _box(x: float, y: float, width: float, height: float, text: str) -> str:
+    """Return a box with lines of text in its middle, the first of them bold."""
+    shape = f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="4" fill="#eef3f8" stroke="{INK}"/>'
+    first, *more = text.split("\n")
+    texts = [_text(x + width / 2, y + 21 + LINE * (1 + place), line, "middle") for place, line in enumerate(more)]
+    return "".join([shape, f'<g font-weight="bold">{_text(x + width / 2, y + 21, first, "middle")}</g>', *texts])
 
 
 def _arrow(x: float, y: float) -> str:
