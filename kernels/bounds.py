@@ -140,5 +140,5 @@ def require(context: Any, builder: Any, place: Any, count: Any, length: Any, wha
     end = builder.add(place, count)
     wrong = builder.or_(builder.icmp_signed("<", place, place.type(0)), builder.icmp_signed(">", end, length))
     with numba_internals.cgutils.if_unlikely(builder, wrong):
-        numba_internals.note(context, builder, SYMBOL, place, length, what)
+        numba_internals.emit_c_call(context, builder, SYMBOL, place, length, what)
         numba_internals.leave(context, builder)

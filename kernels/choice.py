@@ -44,9 +44,9 @@ from kernels.code_cache import folder_of, inlined, njit
 #
 # >>> costs = Costs(seconds_awake=2e-6, seconds_asleep=50e-6, seconds_stay=40e-6, seconds_work=1e-10)
 # >>> team = Team()
-# >>> team.shares(0.0, gain(20e-6, 2, costs), costs), round(1e6 * team.saved)
+# >>> team.should_run_parallel(0.0, gain(20e-6, 2, costs), costs), round(1e6 * team.saved)
 # (False, 6)
-# >>> team.shares(1.0, gain(1e-3, 2, costs), costs)
+# >>> team.should_run_parallel(1.0, gain(1e-3, 2, costs), costs)
 # True
 
 
@@ -114,8 +114,8 @@ def gain(seconds: float, threads: int, costs: Costs) -> float:
 class Pace:
     """Serial and parallel times of calls of about equal work, the side that calls are on, and when the other is tried.
 
-    `seconds` are estimated from those on one thread until they are measured; `tried` is the side on trial, or None.
-    `is_paid` states that waking the threads is covered by a trial; `rests` counts calls that need not be timed.
+    `seconds` are estimated from those on one thread until they are measured; `tried` is the side being probed, or None.
+    `is_paid` states that waking the threads is covered by a probe; `rests` counts calls that need not be timed.
     """
 
     __slots__ = (
@@ -150,8 +150,8 @@ class Pace:
         """Return the seconds of a call on one thread: as measured, before that twice the estimate, which may be low."""
         return self.seconds[ALONE] * (1 if self._calls[ALONE] else 2)
 
-    def wanted(self, follows: bool) -> int:
-        """Return the side, ALONE or SHARED, of the next call; may start a trial of the other side or cancel one.
+    def next_side(self, follows: bool) -> int:
+        """Return the side, ALONE or SHARED, of the next call; may start a probe of the other side or cancel one.
 
         `follows` states that the call closely follows another, so that threads are awake.
         """
@@ -161,12 +161,12 @@ class Pace:
             self.tried, self.is_paid = 1 - self.side, True
             self._calls[self.tried] = 0
         elif self.tried == SHARED and not follows:  # threads would have to be woken for each call
-            self.lapse()
+            self.cancel_probe()
             return self.side
         return self.tried
 
-    def lapse(self) -> None:
-        """Cancel a trial because threads sleep or have no cores of their own.
+    def cancel_probe(self) -> None:
+        """Cancel a probe because threads sleep or have no cores of their own.
 
         The next one comes after twice the time.
         """
@@ -214,7 +214,7 @@ class Pace:
             self.seconds[SHARED] = known - gain(known, self._threads, self._costs)
 
     def _pass(self, seconds: float) -> None:
-        """Count down `seconds` of a call on the current side to the next trial.
+        """Count down `seconds` of a call on the current side to the next probe.
 
         Start one at once if calls became slower. Sets `rests`, the calls that need not be timed.
         """
@@ -237,12 +237,12 @@ class Pace:
         return self.side == SHARED or most > SECONDS_CHOICE + self._costs.seconds_awake
 
     def _settle(self, patience: int) -> None:
-        """Keep the current side for `patience` trial durations, and remember its seconds per call for comparison."""
+        """Keep the current side for `patience` probe durations, and remember its seconds per call for comparison."""
         self._patience, self._settled = patience, self.seconds[self.side]
         self._wait()
 
     def _wait(self) -> None:
-        """Set the time until the next trial: the patience times the duration of a trial of the other side."""
+        """Set the time until the next probe: the patience times the duration of a probe of the other side."""
         other = self.seconds[1 - self.side]
         self._left = self._patience * (self._costs.seconds_asleep + (1 + TRIAL) * other)
 
@@ -267,7 +267,7 @@ class Team:
         """Return whether a call at time `now` (s) closely follows another, so that threads may be awake."""
         return now < max(self.awake_until, self.ends + costs.seconds_stay)
 
-    def shares(self, now: float, gained: float, costs: Costs) -> bool:
+    def should_run_parallel(self, now: float, gained: float, costs: Costs) -> bool:
         """Return whether a call at time `now` that gains `gained` seconds on awake threads should be parallel.
 
         Adds the gain to the credit `saved`, which starts anew after a pause; parallel once it covers waking the

@@ -170,7 +170,7 @@ class Choices:
         if pace is None:
             pace = self._pace_of(call, count, costs)
         now, team = perf_counter(), self.team
-        side = pace.wanted(team.follows(now, costs))
+        side = pace.next_side(team.follows(now, costs))
         if side == SHARED:
             side = SHARED if self._may_share(pace, now) and self._shares(pace, now, count, costs) else ALONE
             now = perf_counter()  # threads may have been woken
@@ -184,7 +184,7 @@ class Choices:
         """
         pace = self._pace_of(call, count, costs)
         now = perf_counter()
-        side = SHARED if pace.wanted(follows=True) == SHARED and self._may_share(pace, now) else ALONE
+        side = SHARED if pace.next_side(follows=True) == SHARED and self._may_share(pace, now) else ALONE
         self._call = pace, side, now, None
         return count if side == SHARED else 1
 
@@ -196,7 +196,7 @@ class Choices:
         if self.yielding.may_share(now):
             return True
         if pace.is_paid:
-            pace.lapse()
+            pace.cancel_probe()
         return False
 
     def _shares(self, pace: Pace, now: float, count: int, costs: Costs) -> bool:
@@ -207,16 +207,16 @@ class Choices:
         team = self.team
         if pace.is_paid and team.saved < 0:
             team.saved += costs.seconds_asleep
-            pace.lapse()
+            pace.cancel_probe()
             return False
         gained = costs.seconds_asleep if pace.is_paid else pace.gained
-        if not team.shares(now, gained, costs):
+        if not team.should_run_parallel(now, gained, costs):
             return False
         self._wake(now, gained, count, costs)
         if team.saved >= 0:
             return True
         if pace.is_paid:
-            pace.lapse()
+            pace.cancel_probe()
         return False
 
     def ended(self) -> None:
@@ -236,7 +236,9 @@ class Choices:
         now, team = perf_counter(), self.team
         seconds = work * costs.seconds_work
         gained = gain(seconds, count, costs)
-        is_shared = gained > SECONDS_CHOICE and self.yielding.may_share(now) and team.shares(now, gained, costs)
+        is_shared = (
+            gained > SECONDS_CHOICE and self.yielding.may_share(now) and team.should_run_parallel(now, gained, costs)
+        )
         if is_shared:
             self._wake(now, gained, count, costs)
             now, is_shared = perf_counter(), team.saved >= 0

@@ -194,8 +194,8 @@ SETTINGS = (
             control=Control("launches", "Launches", "many", ("kernels", "epoch"), "kernels: one by one. graph: on "
                             "cuda, each step as one. epoch: on cpu, all batches in one call. dual: rows by dual "
                             "ascent.")),
-    Setting("serial", bool, False, "whether it runs on one thread though the others of its group may use more; dense "
-            "candidates always run so, too", goes_to=("trial",), role="line"),
+    Setting("serial", bool, False, "run on one thread only; dense candidates are always measured both ways",
+            goes_to=("trial",), role="line"),
     Setting("trainers", int, 1, "processes that share the training, each with a part of the rows and of the weights; "
             "on one machine they share its threads", least=1, role="line", noun="trainers"),
     Setting("learning_rate", float, None, "step length of the optimizer; by default the optimizer's own", above=0,

@@ -80,7 +80,7 @@ class Entry:
 
     @property
     def seconds_staying(self) -> float | None:
-        """Least seconds from which on a settings training stays at the target until its last point; None if none does.
+        """Least seconds after which one of the settings trainings never leaves the target again; None if none does.
 
         Only the settings trainings, each run once, are looked at, not the rounds.
         """

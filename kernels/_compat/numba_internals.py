@@ -243,7 +243,7 @@ def check_accesses_by(require: Callable) -> None:
     cgutils.do_boundscheck = require
 
 
-def note(context: Any, builder: Any, symbol: str, place: Any, length: Any, what: str) -> None:
+def emit_c_call(context: Any, builder: Any, symbol: str, place: Any, length: Any, what: str) -> None:
     """Emit a call of the C function `symbol(int64 place, int64 length, char* what)`.
 
     `place`, `length` are LLVM values.

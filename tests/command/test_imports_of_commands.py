@@ -99,7 +99,7 @@ def test_a_command_alone_has_the_help_that_it_has_among_all():
 
 
 def test_the_choices_of_a_sweep_and_the_usual_model_import_no_other_models():
-    code = "import sys; from workbench import models, study; print(models.usual('binary'), *sys.modules)"
+    code = "import sys; from workbench import models, study; print(models.default_model('binary'), *sys.modules)"
     words = printed(code).split()
     assert words[0] == "logistic"
     assert not {f"workbench.models.{name}" for name in ("pruned_mlp", "patterns", "softmax", "multilabel")} & {*words}

@@ -62,18 +62,18 @@ def test_pauses_after_calls_that_take_longer_than_reckoned_are_seen(machine):
 def test_threads_that_went_to_sleep_are_not_taken_for_awake():
     team, gained = Team(), 10 * US
     team.ended(0.0, SHARED, COSTS)
-    assert team.shares(39 * US, gained, COSTS)
-    assert not team.shares(41 * US, gained, COSTS)
+    assert team.should_run_parallel(39 * US, gained, COSTS)
+    assert not team.should_run_parallel(41 * US, gained, COSTS)
     assert not team.follows(41 * US, COSTS)
 
 
 def test_a_pause_forgets_what_was_saved():
     team, now = Team(), 0.0
     for _ in range(9):
-        assert not team.shares(now, 10 * US, COSTS)
+        assert not team.should_run_parallel(now, 10 * US, COSTS)
         team.ended(now, ALONE, COSTS)
     assert team.saved == pytest.approx(90 * US)
-    assert not team.shares(50 * US, 10 * US, COSTS)
+    assert not team.should_run_parallel(50 * US, 10 * US, COSTS)
     assert team.saved == pytest.approx(10 * US)
 
 
@@ -94,7 +94,7 @@ def test_debt_is_saved_up_whatever_the_pauses():
     team, came = Team(), []
     team.answered(0.0, False, COSTS)
     for now in (1.0, 2.0, 2.0, 2.0):
-        came.append(team.shares(now, 78 * US, COSTS))
+        came.append(team.should_run_parallel(now, 78 * US, COSTS))
         team.ended(now, ALONE, COSTS)
     assert came == [False, False, True, True]  # one price of 95 us and one more
 

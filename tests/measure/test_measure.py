@@ -100,7 +100,7 @@ def test_variables_that_hold_blas_back_are_named_and_kept_from_a_sweep():
     own = loads.measuring_environment(pins | {"HOME": "/h"}, stopped={"profile": "every 10 ms"})
     assert own.items() >= ({"HOME": "/h"} | loads.OWN).items()
     assert not own.keys() & pins.keys()
-    assert loads.fix_environment(own) == pins | {"profile": "every 10 ms"}
+    assert loads.removed_variables(own) == pins | {"profile": "every 10 ms"}
     assert loads.measuring_environment(own) == own, "the next process learns it, too"
     assert loads.measuring_environment({"HOME": "/h"}) == {"HOME": "/h"} | loads.OWN
 

@@ -121,7 +121,7 @@ def test_exceptions_of_a_button_are_shown(here, opened, no_charts, monkeypatch):
 def test_the_still_has_the_last_state_and_follows_the_end_of_a_run(here, opened):
     study, stills = lab.study(), []
     panel = opened(study)
-    panel.keep_still(stills.append)
+    panel.keep_snapshot(stills.append)
     write_run(study.folder, made.sweep()[:4])
     panel.step()
     assert not stills

@@ -174,10 +174,10 @@ def disturbed(good: dict, share: float = 0.5) -> dict:
 
 
 def cut_off(good: dict) -> dict:
-    """The row that the same configuration writes where its time was out after some samples: what it reached is kept."""
+    """The row that the same configuration writes if its time was out after some samples, which are kept."""
     return good | {
         "status": "timeout",
-        "reason": "Samples: 3, steps: 30 in seconds_cell = 9 s; what it reached is kept.",
+        "reason": "Stopped after 9 s (limits.seconds_cell); kept are samples: 3, steps: 30.",
     }
 
 

@@ -182,7 +182,7 @@ def test_reset_makes_a_run_as_new(made):
         ({"gradient": "fused", "update": "standard"}, "its update is lazy"),
         ({"gradient": "fused", "format": "csc"}, "which csc has none of; csr and coo have"),
         ({"model": "logistic"}, "The logistic model has width 1; asked for was width 3"),
-        ({"device": "cuda"}, "A Run trains on cpu, alone; its setup says cuda, 1 trainers"),
+        ({"device": "cuda"}, "Run supports device='cpu' and one trainer; got device='cuda', trainers=1"),
     ],
 )
 def test_settings_that_do_not_go_together_are_refused_in_words(made, settings, text):

@@ -71,7 +71,7 @@ def suggest_model(dataset: data.Dataset) -> str:
 
 def model_for(description: data.Description) -> str:
     """Return the name of the model that suits a data set of this description."""
-    return models.usual(description.task)
+    return models.default_model(description.task)
 
 
 def model_note(read: data.Dataset | data.Description, model: str) -> str:

@@ -174,7 +174,7 @@ def guess_model(dataset: Dataset) -> str:
         return suggested
     if models.get(suggested).target == "numbers":
         return "factorization_machine"
-    return models.usual("binary" if len(dataset.classes) == 2 else "classes")
+    return models.default_model("binary" if len(dataset.classes) == 2 else "classes")
 
 
 def _train_command(loaded: Loaded) -> str:

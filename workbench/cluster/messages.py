@@ -61,10 +61,10 @@ class Message:
             kind, about, facts = parsed(bytes(frames[0]))
             shapes = [(DTYPES[name], tuple(shape)) for name, shape in facts]
         except (ValueError, TypeError, LookupError):
-            raise StoreError("A message came that is none: its first frame is no header of this program.") from None
+            raise StoreError("Invalid message: the first frame is not a workbench header.") from None
         sound = isinstance(kind, str) and isinstance(about, dict) and len(shapes) == len(frames) - 1
         if not sound or not all(_is_shape(shape) for _, shape in shapes):
-            raise StoreError(f"A message of {len(frames)} frames came whose header tells of other arrays.")
+            raise StoreError(f"Invalid message: its {len(frames)} frames are not the arrays that its header lists.")
         arrays = [_array(frame, *shape) for frame, shape in zip(frames[1:], shapes, strict=True)]
         return cls(kind, about, arrays)
 

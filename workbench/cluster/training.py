@@ -219,7 +219,7 @@ def _train_and_measure(configuration: Configuration, measure: Measure) -> dict[s
     record = {
         "busy_others": others.share(),
         "versions": machine.versions(),
-        "blas": loads.name(),
+        "blas": loads.blas_name(),
         "threads_used": threads_of(configuration),
     }
     record |= _sizes(trained, configuration.trainers) | _times(steps) | _curve(steps)

@@ -64,7 +64,7 @@ def loaded_libraries(info: Sequence[Mapping[str, Any]] | None = None) -> list[di
     return sorted(found, key=str)
 
 
-def name(info: Sequence[Mapping[str, Any]] | None = None) -> str:
+def blas_name(info: Sequence[Mapping[str, Any]] | None = None) -> str:
     """Return names, versions and architectures of the loaded BLAS in one line; `info` as in `loaded_libraries`."""
     names = {f"{entry['internal_api']} {entry['version']} {entry['architecture']}" for entry in loaded_libraries(info)}
     return ", ".join(sorted(names))
@@ -87,16 +87,16 @@ def measuring_environment(
 ) -> dict[str, str]:
     """Return the environment for a measuring process: without `distorting_variables`, with the variables `OWN`.
 
-    What was removed, and the other interventions `stopped` ({name: value}), are recorded in it for `fix_environment`.
+    What was removed, and the other interventions `stopped` ({name: value}), are recorded in it for `removed_variables`.
     """
     pins = distorting_variables(environment)
-    put_right = fix_environment(environment) | pins | dict(stopped or {})
+    put_right = removed_variables(environment) | pins | dict(stopped or {})
     interventions = {MENDED: json.dumps(put_right)} if put_right else {}
     return {name: value for name, value in environment.items() if name not in pins} | OWN | interventions
 
 
-def fix_environment(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return {variable: former value} of what was removed from this process's environment for measuring."""
+def removed_variables(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return {variable: former value} of the variables removed from this process's environment for measuring."""
     return json.loads(environment.get(MENDED, "{}"))
 
 

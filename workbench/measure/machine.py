@@ -180,7 +180,7 @@ def _blas() -> str:
     done = subprocess.run(
         [sys.executable, "-c", _LOADED], capture_output=True, text=True, check=True, env=loads.measuring_environment()
     )
-    return loads.name(json.loads(done.stdout))
+    return loads.blas_name(json.loads(done.stdout))
 
 
 PACKAGES = (

@@ -268,8 +268,8 @@ _models: Registry[Model] = Registry("model", (__name__,), ModelError, is_named_b
 register, names, get, unavailable = _models.register, _models.names, _models.get, _models.unavailable
 
 
-def usual(task: str) -> str:
-    """Return the name of the usual first model for a task.
+def default_model(task: str) -> str:
+    """Return the name of the default model of a task.
 
     Parameters
     ----------

@@ -264,7 +264,7 @@ def show(study: LabState, show_widgets: bool | None = None) -> "Panel | None":
     panel = _shown[str(study.folder)] = Panel(study)
     display(panel)
     if (handle := display(panel.still(), display_id=True)) is not None:  # None outside IPython, where text is printed
-        panel.keep_still(handle.update)
+        panel.keep_snapshot(handle.update)
     panel.watch()
     return panel
 

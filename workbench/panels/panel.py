@@ -363,7 +363,7 @@ def _cell_text_and_status(rows: Sequence[Mapping[str, Any]], reasons: dict[str, 
 
 SECONDS_BETWEEN = 0.1
 """Time between two looks, short compared with the start of a trial, in which there is time to draw."""
-STILL = "The panel as it was last, for readers without a kernel"
+SNAPSHOT = "Last state (no kernel running)"
 HINT = "The panel needs a running kernel. Its last state is below."
 
 
@@ -469,10 +469,10 @@ class Panel:
         shown = (self.results.verdict.value, pages.without_repetition(drawn.html, text), text)
         parts = [*(line(state) for line in lines), *shown]
         inside = "".join([*parts, pages.latest_rows(state.rows)])
-        return Shown(f"<details><summary>{STILL}</summary>{inside}</details>", f"{STILL}: {state.status}")
+        return Shown(f"<details><summary>{SNAPSHOT}</summary>{inside}</details>", f"{SNAPSHOT}: {state.status}")
 
-    def keep_still(self, update: Callable[[Shown], Any]) -> None:
-        """Call `update(still)` whenever a run is over, so that an exported notebook shows its last state."""
+    def keep_snapshot(self, update: Callable[[Shown], Any]) -> None:
+        """Call `update(snapshot)` whenever a run is over, so that an exported notebook shows its last state."""
         self._update_still, self._still_of = update, len(self.state.rows)
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:

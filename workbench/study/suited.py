@@ -113,7 +113,7 @@ def choices_of_profile(choices: Mapping[str, Any], profile: Mapping[str, Any]) -
     labels = profile["labels"]
     if labels and choices["model"] == BY_NAME["model"].default:
         is_binary = labels["classes"] == 2 and labels["kind"] == "classes"
-        plain = models.usual(profile.get("task") or ("binary" if is_binary else labels["kind"]))
+        plain = models.default_model(profile.get("task") or ("binary" if is_binary else labels["kind"]))
         if _has_widths(plain, choices):
             asked["model"] = plain
     if choices["densities"] == OF_FILES["densities"] and profile["density"]:

@@ -409,7 +409,7 @@ class _Trial:
                 yield {"stage": "training"}
                 self.train(self.run, self.held_out)
         finally:  # a trial whose time is out keeps what it reached
-            self.weigh()
+            self.record_memory()
             self.row["seconds_measured"] = self.seconds_measured
         self.conclude()
 
@@ -442,7 +442,7 @@ class _Trial:
             self.note(timing)
         finally:
             if timing.is_first:
-                self.weigh()
+                self.record_memory()
             self.row["seconds_measured"] = timing.seconds_taken
         self.conclude()
         row = dict(self.row)
@@ -450,7 +450,7 @@ class _Trial:
         timing.begin(self.seconds_left())
         return row
 
-    def weigh(self) -> None:
+    def record_memory(self) -> None:
         """Set the row's memory columns (bytes): peak above the baseline, arrays held, on "cuda" those of the device.
 
         Rows that are mapped from the cache of data are part of the peak, as if they had been read.
@@ -465,7 +465,7 @@ class _Trial:
     def conclude(self) -> None:
         """Set the columns of a completed trial: versions, BLAS, seconds_compiled, status "ok" and an empty reason."""
         self.row |= {"versions": machine.versions() | self.row.get("versions", {}), "status": "ok", "reason": ""}
-        self.row |= {"blas": loads.name(), "mended": loads.fix_environment() or None}
+        self.row |= {"blas": loads.blas_name(), "mended": loads.removed_variables() or None}
         self.row["seconds_compiled"], self.seconds_compiled = self.seconds_compiled, 0.0
 
     def prepared(self) -> tuple[Training, tuple[Any, Any]]:
@@ -559,12 +559,12 @@ class _Trial:
         self.row |= timing.columns()
         if timing.sampler.is_cut:
             samples = timing.sampler.samples
-            raise self.out_of_time(f"Samples: {len(samples.seconds)}, steps: {samples.steps}")
+            raise self.out_of_time(f"samples: {len(samples.seconds)}, steps: {samples.steps}")
 
     def out_of_time(self, reached: str) -> TrialEnded:
-        """Return (not raise) a TrialEnded of status "timeout"; `reached` is a phrase, such as "Samples: 3"."""
-        limit = f"seconds_cell = {self.seconds_limit:g} s"
-        return TrialEnded("timeout", f"{reached} in {limit}; what it reached is kept.")
+        """Return (not raise) a TrialEnded of status "timeout"; `reached` is a phrase, such as "samples: 3"."""
+        limit = f"{self.seconds_limit:g} s (limits.seconds_cell)"
+        return TrialEnded("timeout", f"Stopped after {limit}; kept are {reached}.")
 
     def seconds_left(self) -> float:
         """Return the seconds until 90 % of the time limit, when the trial should end; may be negative."""

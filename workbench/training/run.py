@@ -132,7 +132,9 @@ class Run(Training):
         """
         super().__init__(setup, x, y, width, facts)
         if setup.device != "cpu" or setup.trainers > 1:
-            raise SetupError(f"A Run trains on cpu, alone; its setup says {setup.device}, {setup.trainers} trainers.")
+            raise SetupError(
+                f"Run supports device='cpu' and one trainer; got device={setup.device!r}, trainers={setup.trainers}."
+            )
         sparse, others = (
             [parameter for parameter in self.parameters if bool(parameter.matrix) == is_so] for is_so in (True, False)
         )

@@ -187,7 +187,7 @@ class _Rows(NamedTuple):
 
 
 class _Columns:
-    """Weights [D, W], dual variables [T, W] and intercept [W] of some decays with N columns each."""
+    """State of dual ascent: weights [D, W], dual variables [T, W], intercepts [W]; each of K decays has N columns."""
 
     def __init__(self, rows: _Rows, decays: np.ndarray, square: float) -> None:
         """Create zero weights, dual variables and intercepts for `decays` [K].

@@ -232,11 +232,14 @@ def test_rows_of_a_table_that_lack_a_field_are_told_by_line_and_not_taken_for_do
         (b"", "some looks like an empty file, which no data set reads. Give one that holds something"),
         (b"\x80\x04", "a pickle, which no data set reads. Pickles can run code"),
         (b"# only\n\n", "other text, which no data set reads. It holds nothing but blanks and comments"),
-        (b"\x1f\x8b\x08", "some:1: the file is packed by gzip, and cut short or damaged"),
+        (b"\x1f\x8b\x08", "some:1: the gzip file is truncated or corrupt"),
         (codecs.BOM_UTF8, "some looks like an empty file"),
         (b"<!DOCTYPE html>\n<html>", "a page of HTML or XML text, which no data set reads. Download the file itself"),
         (b"1,3:1,7:0.5\n0,2:1\n", "svmlight rows with commas between entries, .* Put blanks .* tr ',' ' '"),
-        (b"| a | y |\n|---|:-:|\n| 1 | 0 |\n", "a table in Markdown, .* Take its lines and outer signs out, as sed"),
+        (
+            b"| a | y |\n|---|:-:|\n| 1 | 0 |\n",
+            "a table in Markdown, .* Remove the rule line and the outer pipes, as",
+        ),
     ],
 )
 def test_what_no_reader_takes_is_told(tmp_path, content, message):

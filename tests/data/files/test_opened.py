@@ -61,7 +61,7 @@ DIGITS = os.urandom(40_000).hex().encode().replace(b"0", b"\n")
 def test_an_archive_that_is_cut_short_is_told_with_its_line(path, packing):
     packed = PACKERS[packing](DIGITS)
     path.write_bytes(packed[: len(packed) // 2])
-    reason = rf"some.txt:\d+: the file is packed by {packing}, and cut short or damaged: .*Get it anew"
+    reason = rf"some.txt:\d+: the {packing} file is truncated or corrupt: .*Download it again"
     with pytest.raises(DataError, match=reason), opened.open_text(path) as file:
         file.read()
 

@@ -58,7 +58,7 @@ def read(folder, content, **parameters):
         ("x\n1\n2\n", "rows.csv has one column, 'x', and no column of labels.\nType --labels FILE"),
         ("y\n1\n2\n", "rows.csv has no column to learn from: all but 'y' are ignored"),
         ("x,y\n1,0\n1,1\n", "rows.csv has no column to learn from: all but 'y' are ignored"),
-        (gzip.compress((HEAD + ROWS * 99).encode(), mtime=0)[:-20], "packed by gzip, and cut short or damaged"),
+        (gzip.compress((HEAD + ROWS * 99).encode(), mtime=0)[:-20], "the gzip file is truncated or corrupt"),
         (b"PAR1" + b"\0" * 99, "cannot be read as a table"),
         (gzip.compress(b"PAR1" + b"\0" * 99, mtime=0), "is a Parquet file packed by gzip; unpack it"),
     ],

@@ -309,7 +309,7 @@ def _damaged_error(path: str | os.PathLike, line: int, name: str, error: Excepti
 
     `name` is the compression, `line` the last line that could be read, `error` what the decompressor raised.
     """
-    return DataError(f"{path}:{line}: the file is packed by {name}, and cut short or damaged: {error}. Get it anew.")
+    return DataError(f"{path}:{line}: the {name} file is truncated or corrupt: {error}. Download it again.")
 
 
 @final

@@ -437,7 +437,7 @@ def _kind_by_marks(rows: list[bytes]) -> Kind | None:
     if _ARFF.match(rows[0]):
         return _read_by("an ARFF file, as text", "table")
     if len(rows) > 1 and _RULE.fullmatch(rows[1]):
-        advice = "Take its lines and outer signs out, as sed -E '2d; s/^ *\\| *//; s/ *\\| *$//' FILE > NEW does"
+        advice = "Remove the rule line and the outer pipes, as sed -E '2d; s/^ *\\| *//; s/ *\\| *$//' FILE > NEW does"
         return Kind("a table in Markdown, as text", "", advice)
     if _JSON.match(rows[0]):
         return _read_by(JSON_ARRAY if rows[0].startswith(b"[") else "JSON lines, as text", "table")
