@@ -4,6 +4,10 @@ import bz2
 import codecs
 import gzip
 import os
+import re
+import shlex
+import subprocess
+import sys
 import zipfile
 
 import numpy as np
@@ -198,12 +202,23 @@ def test_the_reader_of_text_is_guessed_with_its_labels(tmp_path):
     assert data.guess(tmp_path / "some")[:2] == ("text", {"label": "none"})
 
 
+def test_arrays_of_json_one_a_line_are_told_how_to_become_a_table(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('["red", 1.5, 1]\n["blue, dark", 2.5, 0]\n' * 3)
+    with pytest.raises(DataError, match="JSON arrays, one a line, as text, which no data set reads") as said:
+        data.guess(path)
+    command = re.search(r"as (python -c .*) does", str(said.value))[1].replace("FILE", "a.jsonl")
+    subprocess.run([sys.executable, *shlex.split(command)[1:]], cwd=tmp_path, check=True)
+    made = data.load("table", path=tmp_path / "NEW.csv", label="c2")
+    assert (made.rows, made.features, made.y.tolist()) == (6, 2 + 2 + 2, [1, 0] * 3)
+
+
 def test_the_reader_of_a_folder_is_guessed(tmp_path):
     (tmp_path / "docs" / "sport").mkdir(parents=True)
     (tmp_path / "docs" / "sport" / "1.txt").write_text("a goal")
     assert data.guess(tmp_path / "docs")[0] == "text"
     (tmp_path / "X.sparse").mkdir()
-    with pytest.raises(DataError, match=r"X.sparse looks like a folder, which no data set reads. Give a file of it"):
+    with pytest.raises(DataError, match=r"X.sparse looks like an empty folder, .* Give a file of it"):
         data.guess(tmp_path / "X.sparse")
     (tmp_path / "X.sparse" / "manifest.json").write_text("{}")
     assert data.guess(tmp_path / "X.sparse") == ("sparse", {}, "it looks like a folder of shards")

@@ -197,7 +197,14 @@ WRONG = {
     "widths": (two(KINDS["savez"][0], saved(lambda file, rows: np.savez(file, X=np.eye(ROWS), y=rows.label))),
                "b has 40 columns and .*a 2"),
     "text without labels": (two(*[text(lambda *row: "some words of a letter")] * 2), "a folder of text"),
-    "nothing": (lambda path: (path.mkdir(), (path / "_SUCCESS").touch()), "looks like a folder"),
+    "nothing": (lambda path: (path.mkdir(), (path / "_SUCCESS").touch()), "looks like an empty folder"),
+    "nothing but an empty file": (lambda path: (path.mkdir(), (path / "a").touch()), "or one of empty files"),
+    "a link to no file": (lambda path: (two(CSV, CSV)(path), (path / "c").symlink_to("nowhere")), "c is a link to a"),
+    "a part twice": (lambda path: (two(CSV, CSV)(path), (path / "b.gz").write_bytes((path / "b").read_bytes())),
+                     r"holds b and b\.gz, the same rows twice; expected each part once\.\nDelete one"),
+    "a run": (lambda path: (path.mkdir(), (path / "trials.jsonl").write_text("{}\n"), (path / "id").write_text("a")),
+              "a run folder, of records, .* Type workbench report FOLDER"),
+    "a model": (lambda path: (path.mkdir(), (path / "model.json").write_text("{}\n")), "Type workbench apply FOLDER"),
     "a folder beside files": (lambda path: (two(CSV, CSV)(path), (path / "more").mkdir()), "looks like a folder"),
 }  # fmt: skip
 

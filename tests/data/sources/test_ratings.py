@@ -221,6 +221,14 @@ def test_a_first_row_unlike_the_others_is_kept_where_an_id_of_it_has_a_digit(tmp
     check(load(tmp_path, text_of(rows, ","), implicit=True), rows)
 
 
+def test_a_title_with_commas_is_an_item(tmp_path):
+    rows = [("1", '"Heat, the (1995)"', "3", "9"), ("2", '"Alien (1979)"', "4", "8"), ("1", '"Alien (1979)"', "2", "7")]
+    made = load(tmp_path, text_of(rows, ",", "userId,title,rating,timestamp\n"))
+    assert data.guess(tmp_path / "r.txt")[0] == "ratings"
+    assert made.facts["reread"]["item_ids"] == ["Alien (1979)", "Heat, the (1995)"]
+    assert made.y.tolist() == [3, 4, 2]
+
+
 def test_a_header_says_which_of_two_columns_is_the_user(tmp_path):
     rows = [("u1", "i1"), ("u2", "i1"), ("u3", "i2")]
     check(load(tmp_path, text_of([row[::-1] for row in rows], ",", "item,user\n"), implicit=True), rows)

@@ -190,6 +190,55 @@ def test_a_table_of_words_alone_has_a_header_where_its_names_come_once(tmp_path)
     assert guess(written(tmp_path, "e,p\np,e\ne,e\n")).names == ("c0", "c1")
 
 
+NUMBERED = {
+    "pandas": ("0,1,2,3,4", "0.5,1,2,{0},{1}"),
+    "pandas and a label": ("0,1,label", "{0},1.5,{1}"),
+    "pandas, a text and a label": ("0,1,2,city,label", "{0},1.5,2,Rome,{1}"),
+    "pandas with an index": (",0,1,2,label", "{0},1.5,2,{0},{1}"),
+    "years above numbers": ("1990,1995,2000,y", "{0},1,2,{1}"),
+    "years behind names": ("country,1990,1991,1992,1993", "land {0},1,2,3,{1}"),
+    "whole numbers of many columns": (",".join(map(str, range(12))), "{0},{0},1,2,3,4,5,6,7,8,9,{1}"),
+}
+NO_NAMES = {
+    "fractions": ("0.5,1,a", "{0},2,b"),
+    "numbers that do not rise": ("3,1,2,a", "{0},1,2,b"),
+    "few numbers behind a text": ("land,1,2,3", "land {0},1,2,{1}"),
+    "few numbers": ("0,1,2", "{0},1.5,{1}"),
+    "whole numbers from 0": ("0,1,2,3", "{0},1,2,{1}"),
+    "rows that count on": ("0,1,2,3,4,5,6,7,8,9", "10,11,12,13,14,15,16,17,18,19"),
+    "a missing value": ("NA,1,2,3,4", "{0},1,2,3,{1}"),
+    "a name again": ("a,1,2,3,4", "a,{0},2,3,{1}"),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERED)
+def test_numbers_that_count_on_are_names(name, tmp_path):
+    head, row = NUMBERED[name]
+    text = "".join(row.format(number, number % 2) + "\n" for number in range(20))
+    made = read(tmp_path, f"{head}\n{text}")
+    assert same(made, read(tmp_path, f"{head}\n{text}", header=True))
+    assert (made.rows, made.classes) == (20, ("0", "1"))
+
+
+@pytest.mark.parametrize("name", NO_NAMES)
+def test_a_first_row_with_other_numbers_is_a_row(name, tmp_path):
+    head, row = NO_NAMES[name]
+    rows = "".join(row.format(number, number % 2) + "\n" for number in range(5))
+    assert guess(written(tmp_path, f"{head}\n{rows}")).names == tuple(f"c{at}" for at in range(head.count(",") + 1))
+
+
+@pytest.mark.parametrize("name", ["timestamp", "createdAt", "signup_date", "Time"])
+def test_a_time_in_the_last_column_is_no_label(name, tmp_path):
+    with pytest.raises(DataError, match="which column is the label"):
+        read(tmp_path, f"a,b,{name}\n" + "".join(f"{at % 5},{at % 3}.5,{at * at}\n" for at in range(20)))
+
+
+def test_lists_in_a_label_are_refused_without_a_hint_that_it_cannot_be(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"a": 1, "y": [1]}\n{"a": 2, "y": [0]}\n')
+    with pytest.raises(DataError, match="column 'y' holds lists or structures; expected a label in each row"):
+        data.load("table", path=tmp_path / "a.jsonl", label="y")
+
+
 def test_labels_keep_their_meaning(tmp_path):
     names = read(tmp_path, "x,y\na,<=50K\nb,>50K\na,<=50K\n")
     assert (names.classes, names.labels.positive) == (("<=50K", ">50K"), ">50K")

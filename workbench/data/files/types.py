@@ -101,7 +101,7 @@ RATING_HEADINGS = {
     "user": ("user", "u", "reviewer", "customer"),
     "item": (
         *("item", "i", "movie", "product", "business", "isbn", "book", "artist", "song", "track", "game", "anime"),
-        *("recipe", "asin", "venue", "poi"),
+        *("recipe", "asin", "venue", "poi", "title"),
     ),
     "rating": ("rating", "ratings", "score", "stars", "overall", "rate", "bookrating", "playcount", "plays", "weight"),
 }
@@ -119,6 +119,7 @@ _COMMAS = re.compile(rb"[+-]?[0-9.]+(,[0-9]+:[0-9.eE+-]+)+")
 _NUMBER = re.compile(rb"(?i)[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|nan|na|\?")
 _PAGE = re.compile(rb"(?i)<(!doctype|html|head|body|\?xml)")
 _HTML_TABLE = re.compile(rb"(?i)<table\b")
+_ARRAY = re.compile(rb"\[[^\[\]]*\]")
 _JSON = re.compile(rb"[\[{]\s*([\[{\"]|$)")
 _LABELLED = re.compile(rb"[^\t]{1,60}\t[^\t]+ [^\t]+")
 
@@ -185,7 +186,7 @@ def rating_columns(names: Sequence[str], needs_rating: bool = True) -> tuple[str
         name: what
         for what, known in RATING_HEADINGS.items()
         for name in plain
-        if re.sub("(id|name|title)$", "", name) in known
+        if re.sub("(?<=.)(id|name|title)$", "", name) in known
     }
     columns = tuple(meant.get(name, f"other{place}") for place, name in enumerate(plain))
     is_whole = {"user", "item", *(("rating",) if needs_rating else ())} <= set(columns) and len(set(columns)) == len(
@@ -314,9 +315,11 @@ class Part(NamedTuple):
 def part_paths(path: str | os.PathLike) -> list[Path]:
     """Return the files of a folder in the natural order of their names, without empty and hidden ones (. and _).
 
-    Returns [] if the folder holds another folder, or is one of shards.
+    Returns [] if the folder holds another folder, or is one of shards. Raises DataError for a link to no file.
     """
     entries = [entry for entry in Path(path).iterdir() if not entry.name.startswith((".", "_"))]
+    if broken := next((entry for entry in entries if not entry.exists()), None):
+        raise DataError(f"{broken} is a link to a file that does not exist; expected a file of data.\nDelete the link.")
     if any(entry.is_dir() for entry in entries) or (Path(path) / "manifest.json").is_file():
         return []
     return sorted((entry for entry in entries if entry.stat().st_size), key=_natural)
@@ -331,9 +334,16 @@ def _natural(path: Path) -> list[tuple[bool, int | str]]:
 def parts_of(path: str | os.PathLike) -> list[Part]:
     """Return the part files of a folder with their kinds, those left out that are empty when unpacked.
 
-    Raises DataError if there are none, or some are of other kinds than the first.
+    Raises DataError if there are none, some are of other kinds than the first, or one is there packed and unpacked.
     """
-    parts = [Part(each, _kind_of(each)) for each in part_paths(path)]
+    paths = part_paths(path)
+    unpacked = {each.with_suffix(""): each for each in paths if each.suffix.casefold() in PACKED}
+    if twice := next((each for each in paths if each in unpacked), None):
+        raise DataError(
+            f"{path} holds {twice.name} and {unpacked[twice].name}, the same rows twice; expected each part once.\n"
+            "Delete one of them, or give one file."
+        )
+    parts = [Part(each, _kind_of(each)) for each in paths]
     parts = [part for part in parts if part.what != EMPTY]
     if not parts:
         raise DataError(f"{path} holds no data: its files are empty or hidden.")
@@ -353,6 +363,13 @@ def _several(one: Part, other: Part) -> str:
     return f"holds files of several kinds: {one.path.name} is {one.what}, {other.path.name} is {other.what}"
 
 
+FOLDERS_OF_OURS = (
+    ("trials.jsonl", "a run folder, of records", "report FOLDER"),
+    ("model.json", "a saved model", "apply FOLDER FILE"),
+)
+"""(file in it, what a folder is that the program writes, what to type for it)."""
+PACKED = (".gz", ".bz2", ".xz", ".zst")
+"""Endings of the names of packed files."""
 ONE_KIND = "Give one file, or a folder of parts of one kind."
 NOT_JOINED = ("an ARFF file, as text", BELOW_COUNTS, DOCWORD)
 """Kinds of text whose parts are not one text when they are joined."""
@@ -364,13 +381,17 @@ def _kind_of_folder(path: Path) -> Kind:
         return _read_by("a folder of shards", "sparse")
     if any((path / name).is_file() for name in (".zgroup", "zarr.json")):
         return _read_by("a folder of zarr", "anndata")
+    for name, what, command in FOLDERS_OF_OURS:
+        if (path / name).is_file():
+            return Kind(what, "", f"Type workbench {command}")
     entries = sorted(entry for entry in path.iterdir() if not entry.name.startswith((".", "_")))
     if entries and all(entry.is_dir() for entry in entries):
         if all("=" in entry.name for entry in entries):
             return Kind("a folder of partitions, as Hive writes them", "", FROM_HIVE)
         return _read_by("a folder of text, a class each folder in it", "text")
     if not part_paths(path):
-        return Kind("a folder", "", "Give a file of it; of text, a folder with a folder for each class")
+        what = "a folder" if any(map(os.path.getsize, entries)) else "an empty folder, or one of empty files"
+        return Kind(what, "", "Give a file of it; of text, a folder with a folder for each class")
     parts = parts_of(path)
     kind, several = parts[0].kind, len(parts) > 1
     if other := next((part for part in parts if part.kind.reader != kind.reader), None):
@@ -439,6 +460,9 @@ def _kind_by_marks(rows: list[bytes]) -> Kind | None:
     if len(rows) > 1 and _RULE.fullmatch(rows[1]):
         advice = "Remove the rule line and the outer pipes, as sed -E '2d; s/^ *\\| *//; s/ *\\| *$//' FILE > NEW does"
         return Kind("a table in Markdown, as text", "", advice)
+    if len(rows) > 1 and all(map(_ARRAY.fullmatch, rows[:20])):
+        line = "import pandas; pandas.read_json('FILE', lines=True).to_csv('NEW.csv', index=False, header=False)"
+        return Kind("JSON arrays, one a line, as text", "", f'Save them as CSV, as python -c "{line}" does')
     if _JSON.match(rows[0]):
         return _read_by(JSON_ARRAY if rows[0].startswith(b"[") else "JSON lines, as text", "table")
     if all(map(_FIELDS.fullmatch, rows[:20])):

@@ -3,8 +3,8 @@
 The separator splits most of the first rows into as many fields as the first one. Lines of one field
 above a row of several, as spreadsheets begin with, are titles. The first row is a header when none of its fields is a
 number and something tells it from the rows below: a column of numbers under its text, or names that are all different
-and do not come again below. Where rows have one field more than the header, the first is the name of the row, as R
-writes it, or the last one is empty.
+and do not come again below. Numbers are names if they count on, as years do, or the 0, 1, ... that pandas writes. Where
+rows have one field more than the header, the first is the name of the row, as R writes it, or the last one is empty.
 """
 
 import csv
@@ -38,6 +38,8 @@ _GROUPS_AND_COMMA = re.compile(r"[^0-9.,]*[0-9]{1,3}(\.[0-9]{3})+,[0-9]+[^0-9.,]
 ROWS_SEEN = 100
 MOST_TITLES = 20
 """Lines above a header that are titles, at most."""
+FEWEST_NUMBERED, MANY_NUMBERED = 4, 10
+"""Numbers that count on in a first row, from which on they are names where fractions, or whole numbers, are below."""
 ROW_NAMES = "row_names"
 """What the column of the names of rows is called, which R writes without a name."""
 BYTES_SEEN = 1 << 20
@@ -291,13 +293,36 @@ def _separator(start: list[str], quotes: bool) -> str:
 def _is_header(first: list[str], rest: list[list[str]]) -> bool:
     """Return whether the row `first` is a header: no numbers, but some below, or texts that do not recur."""
     names = [field.strip() for field in first]
-    if not any(names) or any(number_named(name) is not None for name in names):
+    if not any(names):
         return False
     below = [[row[place].strip() for row in rest if len(row) > place] for place in range(len(names))]
+    if any(number_named(name) is not None for name in names):
+        return _are_numbered(names, below)
     if any(_are_numbers(column) for column in below):
         return True
     is_new = all(name not in column for name, column in zip(names, below, strict=True) if name)
     return len(set(names)) == len(names) and is_new
+
+
+def _are_numbered(names: list[str], below: list[list[str]]) -> bool:
+    """Return whether fields with numbers among them are names: years, or 0, 1, ... that pandas gives columns.
+
+    The numbers are whole and rise by the same step, and a text stands above numbers, or is new above texts if there are
+    `FEWEST_NUMBERED` numbers. Without a text they count from 0, and there are fractions below, or `MANY_NUMBERED`.
+    """
+    numbers = [int(name) for name in names if re.fullmatch("[0-9]{1,9}", name)]
+    texts = [place for place, name in enumerate(names) if name and number_named(name) is None]
+    steps = {after - before for before, after in itertools.pairwise(numbers)}
+    is_other = len(numbers) + len(texts) < len(list(filter(None, names)))
+    if is_other or len(steps) != 1 or min(steps) < 1 or any(names[place] in MISSING_WORDS for place in texts):
+        return False
+    if not texts:
+        are_fractions = any("." in value for column in below for value in column)
+        is_many = (are_fractions and len(numbers) >= FEWEST_NUMBERED) or len(numbers) >= MANY_NUMBERED
+        rows_count = [column[:1] for column in below] == [[str(len(numbers) + number)] for number in numbers]
+        return is_many and numbers == [*range(len(numbers))] and not rows_count
+    are_new = len(numbers) >= FEWEST_NUMBERED and all(names[place] not in below[place] for place in texts)
+    return are_new or any(_are_numbers(below[place]) for place in texts)
 
 
 def _are_numbers(column: list[str]) -> bool:

@@ -234,6 +234,10 @@ IDENTIFIER_NAME = re.compile(
     r"(?i)(^|[_\W])(user|item|movie|product|customer|session|device|ad|advertiser|zip|postcode|code)s?$|(^|[_\W])id$|[a-z]I[dD]$"
 )
 """Names of columns whose whole numbers name things."""
+TIME_NAME = re.compile(
+    r"(?i)(^|[_\W])(time|timestamp|date|datetime|created|updated)(_?at)?$|[a-z](Time|Date|Timestamp)$"
+)
+"""Names of columns that hold a time, which is no label."""
 ID_BY_NAME, ID_BY_VALUES = "whole numbers, an id by its name", "whole numbers of many values, as ids are"
 NAME_OF_ROW = "another value in every row, as a name of the row"
 MOSTLY_LABELLED = 0.5
@@ -444,7 +448,7 @@ def _label_of(names: Sequence[str], seen: Mapping[str, Seen]) -> tuple[str | Non
     """Return (guessed label column, reason): by its name, else the only column of two values, else the last.
 
     `names` are the candidates in file order. Returns (None, "") for a table of a single column, or if the last column
-    would be taken but lacks values.
+    would be taken but lacks values or is a time by its name.
     """
     lower = {name.casefold(): name for name in reversed(names) if seen[name].present}
     if by_name := [lower[name] for name in LABELS if name in lower]:
@@ -458,7 +462,7 @@ def _label_of(names: Sequence[str], seen: Mapping[str, Seen]) -> tuple[str | Non
         return pairs[0], "the only column of two values"
     if len(two) == 1 and seen[two[0]].missing <= MOSTLY_LABELLED * seen[two[0]].rows:
         return two[0], "the only column of two values"
-    if seen[names[-1]].missing:
+    if seen[names[-1]].missing or TIME_NAME.search(names[-1]):
         return None, ""
     return names[-1], f"the last column; of two values are: {format_names(pairs)}" if pairs else "the last column"
 
@@ -657,7 +661,8 @@ def _refuse_nested(table: Table, by_name: Mapping[str, Column], label: str | Non
     """Raise DataError if the label, or a declared column that is not ignored, contains lists or structures."""
     wanted = [name for name in table.nested if name == label or by_name.get(name, IGNORED).kind != "ignored"]
     if wanted:
-        raise DataError(f'{table.path}: column {wanted[0]!r} holds lists or structures; say kind = "ignored".')
+        hint = "expected a label in each row" if wanted[0] == label else 'say kind = "ignored"'
+        raise DataError(f"{table.path}: column {wanted[0]!r} holds lists or structures; {hint}.")
 
 
 def _refuse_label(table: Table, label: str, declared: Column | None) -> None:
