@@ -207,8 +207,9 @@ def _bench(
     with progress_line() as progress:
         outcome = Runner(folder, Policy(), threads, progress).run(configurations, starts)
     print_sentence(outcome.summary)
-    print_targets(list_targets(tables.BENCH.frame(tables.BENCH.read(folder))))
-    echo(f"Report: {reports.write(folder)}")
+    if outcome.file.exists():  # it was stopped before the first record else
+        print_targets(list_targets(tables.BENCH.frame(tables.BENCH.read(folder))))
+        echo(f"Report: {reports.write(folder)}")
     exit_unless(ctx, not outcome.stopped)
 
 

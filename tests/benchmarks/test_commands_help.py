@@ -69,3 +69,16 @@ def test_an_interrupt_ends_with_130_and_the_command_to_go_on(monkeypatch, capsys
         exit_codes.run(bench, "python -m benchmarks")
     assert ended.value.code == exit_codes.INTERRUPTED
     assert "Go on with: python -m benchmarks kernels --only plan" in capsys.readouterr().err
+
+
+def test_a_suite_that_is_stopped_before_its_first_record_says_how_to_go_on(monkeypatch, tmp_path, capsys):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(runner.Runner, "_bandwidths", interrupt)
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "kernels", "--quick"])
+    with pytest.raises(SystemExit) as ended:
+        exit_codes.run(bench, "python -m benchmarks")
+    assert ended.value.code == exit_codes.INTERRUPTED
+    assert "Stopped. Go on with: python -m benchmarks kernels --quick" in capsys.readouterr().err

@@ -1,5 +1,6 @@
 """`workbench status` and `workbench stop`: which runs there are, how they are named, what is said of each."""
 
+import contextlib
 import io
 import os
 import signal
@@ -13,7 +14,7 @@ from rich.console import Console
 
 from tests.support.clocks import SECONDS
 from tests.support.commands import run as say
-from workbench.command import exit_codes, running, terminal
+from workbench.command import console, exit_codes, running, terminal
 from workbench.sweeps import run_folder
 from workbench.sweeps.run_folder import Progress, RunError
 
@@ -77,12 +78,37 @@ def test_who_follows_a_run_sees_what_it_does_now_as_far_as_the_line_goes(monkeyp
     known = {"stage": "preparing data", "candidate": "CSR ours", "current_key": "5eed", "total": 9}
     at_work = Progress("now", "running", heartbeat=64.0, stage_since=60.0, **known)
     monkeypatch.setattr(Progress, "alive", True)
-    monkeypatch.setattr(terminal, "console", Console(file=shown, force_terminal=True, width=width))
+    for module in (terminal, console):
+        monkeypatch.setattr(module, "console", Console(file=shown, force_terminal=True, width=width))
     monkeypatch.setattr(run_folder, "watch_progress", lambda folder: iter([at_work]))
     monkeypatch.setattr(terminal.Progress, "stop", lambda bar: (bar.refresh(), bar.live.stop()))
     terminal.follow("Sweeping", folder)
     first = next(line for line in shown.getvalue().splitlines() if "Sweeping" in line and "prep" in line)
     assert ("preparing data, 4 s: CSR ours" in first) == (width == 160)
+
+
+def test_a_log_has_a_line_each_for_progress_and_outcome_and_no_time_left_of_what_is_over(monkeypatch):
+    folder, shown = add("runs/now", state="finished", done=1, total=1), io.StringIO()
+    for module in (terminal, console):
+        monkeypatch.setattr(module, "console", Console(file=shown, force_terminal=False, width=100))
+    over = Progress("now", "finished", done=1, total=4, seconds=64, seconds_budget=60, seconds_left=600)
+    monkeypatch.setattr(run_folder, "watch_progress", lambda folder: iter([over]))
+    terminal.follow("Sweeping", folder)
+    bar, *rest = shown.getvalue().splitlines()
+    assert "64 of 60 s spent" in bar
+    assert "left" not in bar
+    assert rest[0].startswith("finished: ")
+
+
+@pytest.mark.parametrize("ended", [None, KeyboardInterrupt])
+def test_what_is_printed_below_a_live_table_in_a_log_begins_a_line(ended, monkeypatch):
+    shown = io.StringIO()
+    monkeypatch.setattr(console, "console", Console(file=shown, force_terminal=False, width=100))
+    with contextlib.suppress(KeyboardInterrupt), console.live() as display:
+        display.update("epoch 1")
+        if ended:
+            raise ended
+    assert shown.getvalue() == "epoch 1\n"
 
 
 def test_a_run_at_work_elsewhere_is_found_by_its_process(tmp_path, monkeypatch):

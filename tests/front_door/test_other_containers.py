@@ -104,6 +104,16 @@ def test_a_saved_model_takes_a_frame_with_sparse_columns(tmp_path):
     np.testing.assert_array_equal(again.predict(WITH_AGE), model.predict(WITH_AGE))
 
 
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint64, np.longdouble])
+def test_a_saved_model_takes_every_format_and_type_that_its_estimator_takes(dtype, tmp_path):
+    model = wb.SparseClassifier(random_state=0).fit(DENSE, Y)
+    model.save(tmp_path / "model")
+    again = wb.load_model(tmp_path / "model")
+    for name in ("bsr", "coo", "csc", "csr", "dia", "dok", "lil"):
+        x = getattr(sp, f"{name}_array")(DENSE[:60].astype(dtype))  # of more rows SciPy warns of a dia array
+        np.testing.assert_array_equal(again.predict(x), model.predict(x))
+
+
 def test_sparse_columns_beside_text_are_encoded():
     frame = WITH_AGE.assign(plan=np.array(["x", "y"])[Y])
     made = wb.load(frame, Y)

@@ -11,6 +11,7 @@ from rich.segment import Segment
 from workbench.command.output import escape_controls
 
 if TYPE_CHECKING:
+    from rich.live import Live
     from rich.table import Table
 
 
@@ -39,6 +40,19 @@ def messages_on_stderr(is_so: bool = True) -> Iterator[None]:
         yield
     finally:
         console.stderr = False
+
+
+@contextmanager
+def live(renderable: RenderableType | None = None, **options: Any) -> Iterator["Live"]:
+    """Show a display of rich that is updated in a `with` block; elsewhere than on a terminal its last state, a line."""
+    from rich.live import Live
+
+    try:
+        with Live(renderable, console=console, **options) as display:
+            yield display
+    finally:
+        if not console.is_terminal:  # there Live leaves the line open
+            console.print()
 
 
 def make_table(

@@ -8,7 +8,6 @@ from typing import Any
 
 import pandas as pd
 from rich.console import Console, Group
-from rich.live import Live
 from rich.measure import Measurement
 from rich.padding import Padding
 from rich.panel import Panel
@@ -25,7 +24,7 @@ from workbench.analysis.breakeven import breakevens_of_group
 from workbench.analysis.compare import contests_of_group
 from workbench.analysis.standings import MARKS, Headline, Line, Standing, Standings, headline_of, make_standings
 from workbench.analysis.verdict_text import MEASURES
-from workbench.command.console import console, make_table, messages_on_stderr, print_run_lines, stderr
+from workbench.command.console import console, live, make_table, messages_on_stderr, print_run_lines, stderr
 from workbench.sweeps import estimate, run_folder
 from workbench.sweeps.progress import Progress as RunProgress
 
@@ -85,17 +84,17 @@ def follow(heading: str, folder: Path) -> None:
     )
     bar = Progress(*columns, console=console, expand=True)
     task = bar.add_task(heading, total=None, left="", now="")
-    with Live(bar, console=console) as live:
+    with live(bar) as display:
 
         def show(state: RunProgress, is_stopping: bool) -> None:
             """Set the bar, and the line of each agent, from the progress `state`; "stopping" if `is_stopping`."""
-            left = estimate.format_time_left(state.seconds_left, state.seconds_left_most)
+            left = estimate.format_time_left(state.seconds_left, state.seconds_left_most) if state.alive else ""
             known = filter(None, (estimate.format_budget_spent(state.seconds, state.seconds_budget), left))
             shown = "stopping" if is_stopping else ", ".join(known)
             now = state.now if state.alive else ""
             bar.update(task, total=state.total or None, completed=state.done, left=shown, now=now)
             agents = state.by_agent if state.alive else []
-            live.update(Group(bar, *(Text(f"  {line}", no_wrap=True, overflow="ellipsis") for line in agents)))
+            display.update(Group(bar, *(Text(f"  {line}", no_wrap=True, overflow="ellipsis") for line in agents)))
 
         watch(folder, show)
     summarize(folder)

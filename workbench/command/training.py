@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 import typer
-from rich.live import Live
 from rich.table import Table
 
 from kernels import devices, threads
@@ -25,7 +24,7 @@ from kernels.registry import format_count, format_size
 from kernels.vector.gather import has_compiled_loops
 from workbench import data, formats, models, optimizers
 from workbench.command import exit_codes
-from workbench.command.console import console, print_line
+from workbench.command.console import console, live, print_line
 from workbench.command.data_source import show_reading
 from workbench.command.output import echo
 from workbench.measure import memory
@@ -382,7 +381,7 @@ def show_epochs(run: Training, count: int) -> float:
     epochs: list[Epoch] = []
     shown = 0.0
     start = now = time.perf_counter()
-    with Live(console=console, refresh_per_second=8) as live:
+    with live(refresh_per_second=8) as display:
         for event in run.events(count):
             if not epochs or epochs[-1].number != event.epoch:
                 epochs.append(Epoch(event.epoch, now))
@@ -391,10 +390,8 @@ def show_epochs(run: Training, count: int) -> float:
             phases.update(event.seconds)
             if now - shown > SECONDS_SHOWN:
                 shown = now
-                live.update(table(epochs, phases))
-        live.update(table(epochs, phases))
-    if not console.is_terminal:  # there Live leaves the line open
-        console.print()
+                display.update(table(epochs, phases))
+        display.update(table(epochs, phases))
     return time.perf_counter() - start
 
 
@@ -502,12 +499,12 @@ def show(lines: Iterator[dict[str, Any]]) -> dict[str, Any]:
     """
     steps: dict[int, Mapping[str, Any]] = {}
     last: dict[str, Any] = {}
-    with Live(console=console, refresh_per_second=8) as live:
+    with live(refresh_per_second=8) as display:
         for last in lines:
             if "step" in last:
                 steps[last["step"]] = last
                 if console.is_terminal or last["step"] % last["steps_epoch"] == 0:
-                    live.update(trainers_table(steps))
+                    display.update(trainers_table(steps))
             elif "processes" in last:
                 console.print(f"on {', '.join(last['processes'])}", markup=False)
             elif "lost" in last:
@@ -515,8 +512,6 @@ def show(lines: Iterator[dict[str, Any]]) -> dict[str, Any]:
                 console.print(f"{last['lost']}\nAll go on from step {last['from']}.", markup=False)
             elif "without" in last:
                 console.print(f"Left out until the next loss: {last['without']}", markup=False)
-    if not console.is_terminal:  # there Live leaves the line open
-        console.print()
     return last
 
 

@@ -32,6 +32,7 @@ import scipy.sparse
 
 from kernels.registry import format_count
 from workbench import atomic_files, data, formats, models, ops, spreadsheets
+from workbench.data.dataset.record import compressed
 from workbench.data.errors import MissingLabelsError
 from workbench.data.labels import NONE, Labels, name_of
 from workbench.formats.compressed import with_native_order
@@ -313,7 +314,7 @@ class TrainedModel:
     def scores(self, x: Any) -> np.ndarray:
         """Return scores [rows, outputs] of an array or tensor X; DataError for another number of features."""
         x = formats.arrays.host_array(x)
-        x = with_native_order(x if hasattr(x, "toarray") else np.asarray(x))
+        x = with_native_order(compressed(x) if hasattr(x, "toarray") else np.asarray(x))
         if x.ndim != 2 or x.shape[1] != self.features:
             raise data.DataError(f"X has the shape {list(x.shape)}; the model expects [rows, {self.features}].")
         dtype = np.dtype(self.setup.dtype)
