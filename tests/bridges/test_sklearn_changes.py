@@ -114,3 +114,30 @@ def test_what_the_training_cannot_go_on_with_is_refused_and_nothing_changes(esti
     ours.set_params(**{name: old}).partial_fit(*more)
     np.testing.assert_array_equal(ours.coef_, same.partial_fit(*more).coef_)
     ours.set_params(**change).fit(*more)  # begins anew
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "change"),
+    [("sgd", {"alpha": 1.0}), ("ftrl", {"options": {"l1": 1.0}}), ("sgd", {"learning_rate": 1e-9})],
+)
+def test_a_penalty_is_refused_once_columns_are_scaled(optimizer, change):
+    """It would be on weights of scaled columns; a rate is taken."""
+    generator = np.random.default_rng(0)
+    x = generator.normal(size=(100, 2)) * [1, 1e4]
+    ours = SparseRegressor(optimizer=optimizer, learning_rate=0.1, random_state=0).partial_fit(x, x[:, 0])
+    ours.set_params(**change)
+    if "learning_rate" in change:
+        ours.partial_fit(x, x[:, 0])
+        return
+    with pytest.raises(ValueError, match=r"scaled the columns, which differ by far.*\nType estimator.set_params"):
+        ours.partial_fit(x, x[:, 0])
+
+
+def test_a_penalty_of_unlike_columns_is_on_weights_as_they_are():
+    """Columns are not scaled, as they are with no penalty."""
+    generator = np.random.default_rng(0)
+    x = generator.normal(size=(400, 2)) * [1, 40]
+    y = x[:, 0] + x[:, 1] / 40
+    for options, is_scaled in (({"l1": 5.0}, False), ({"beta": 2.0}, True)):
+        ours = SparseRegressor(optimizer="ftrl", options=options, random_state=0).partial_fit(x, y)
+        assert (ours._learner.standard.scale is not None) == is_scaled

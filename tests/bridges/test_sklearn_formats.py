@@ -175,3 +175,31 @@ def test_wb_train_takes_it_and_the_model_folder_says_it(tmp_path, capsys):
     del about["setup"]["format"]  # as version 0.2 wrote it
     path.write_text(json.dumps(about))
     assert wb.load_model(path.parent).format == ""
+
+
+SECONDS = np.random.default_rng(0).integers(0, 1000, 500)
+"""Seconds of a quarter of an hour."""
+
+
+@pytest.mark.parametrize("unit", [1, 10**9])
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64, np.longdouble])
+@pytest.mark.parametrize(
+    "form", [np.asarray, scipy.sparse.csr_array, np.ndarray.tolist, lambda x: pd.DataFrame(x, columns=["time"])]
+)
+def test_whole_numbers_that_float32_does_not_hold_are_trained_in_float64(form, dtype, unit):
+    """Times since 1970 in seconds and nanoseconds, of which float32 holds every 128 s."""
+    x = ((1_600_000_000 + SECONDS) * unit).astype(dtype)[:, None]
+    if form is scipy.sparse.csr_array and dtype is np.longdouble:
+        x = x.astype(np.int64)
+    ours = SparseRegressor(random_state=0).fit(form(x), SECONDS / 100)
+    assert ours.score(form(x), SECONDS / 100) > 0.999
+    np.testing.assert_allclose(ours.predict(form(x[:1])), SECONDS[:1] / 100, atol=0.05)
+
+
+@pytest.mark.parametrize("dtype", [np.bool_, np.int8, np.uint16, np.float16, np.int32, np.int64, np.uint64])
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array])
+def test_numbers_that_float32_holds_are_trained_in_it(form, dtype):
+    x = (drawn()[0].toarray() > 0.5).astype(dtype)
+    x = x.astype(np.int8) if form is scipy.sparse.csr_array and dtype is np.float16 else x
+    ours = SparseClassifier(**SHORT).fit(form(x), drawn()[1])
+    assert ours.coef_.dtype == np.float32

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 from sklearn.datasets import load_diabetes
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression
+from sklearn.preprocessing import StandardScaler
 
 from workbench.bridges.sklearn import FactorizationMachineClassifier, FactorizationMachineRegressor
 from workbench.models.units import Units
@@ -152,3 +154,17 @@ def test_sizes_at_the_ends_of_floats_are_scaled(size):
     units = Units.of_rows(x, None, True)
     assert np.isfinite(units.rows(x)).all()
     assert (units.scale > 0).all()
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_a_column_too_far_from_zero_for_products_is_said_and_what_is_proposed_works(estimator):
+    """Seconds of a quarter of an hour since 1970, as float64: a constant one is no column to tell of."""
+    generator = np.random.default_rng(0)
+    seconds = generator.integers(0, 1000, 400)
+    y = seconds > 500 if estimator is FactorizationMachineClassifier else seconds / 100
+    x = np.column_stack([generator.normal(size=400), 1.6e9 + seconds, np.full(400, 1.6e9)])
+    expected = "mean of the column 1 is more than 2,000,000 times the deviation.*\nSubtract the mean, as sklearn"
+    with pytest.warns(ConvergenceWarning, match=expected):
+        estimator(random_state=0).fit(x, y)
+    scaled = StandardScaler().fit_transform(x)
+    assert estimator(random_state=0).fit(scaled, y).score(scaled, y) > 0.93

@@ -103,3 +103,24 @@ def test_a_target_that_is_constant_and_scores_that_are_not_finite():
     for target, y in (("numbers", np.arange(9.0)[:, None]), ("binary", np.arange(9)[:, None] % 2)):
         assert why_worse(target, np.full((9, 1), np.nan), y)
     assert why_worse("numbers", np.full((9, 1), np.float32(3e38)), np.arange(9.0)[:, None])
+
+
+@pytest.mark.parametrize("given", [{}, {"alpha": 1e-3}, {"class_weight": "balanced"}, {"optimizer": "adagrad"}])
+def test_where_x_tells_little_the_minimum_of_the_log_loss_is_no_bad_end(given):
+    """It is right a little less often than the most frequent class on some of these, and has the lower log loss."""
+    for seed in range(12):
+        generator = np.random.default_rng(seed)
+        x = generator.normal(size=(200, 5))
+        y = 0.15 * x[:, 0] + generator.normal(size=200) > 0.3
+        assert not warned(lambda x=x, y=y: SparseClassifier(random_state=0, **given).fit(x, y))
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_a_model_without_an_intercept_is_compared_with_scores_of_zero(estimator):
+    """The mean is none of its predictions: at its minimum it may be worse than that."""
+    generator = np.random.default_rng(0)
+    x, y = generator.normal(size=(300, 4)), np.arange(300) % 10 == 0
+    y = y if is_classifier(estimator()) else 100 + x[:, 0]
+    assert not warned(lambda: estimator(fit_intercept=False, random_state=0).fit(x, y))
+    (message,) = warned(lambda: estimator(**FAR, fit_intercept=False).fit(x, y))
+    assert "worse than always predicting 0: mean squared" in message or "worse than scores of 0: log loss" in message

@@ -4,7 +4,7 @@
 default the linear one; `FactorizationMachineClassifier` and `FactorizationMachineRegressor` add all pairs of features.
 They take csr, csc and coo arrays and matrices, with int32 or int64 indices, and dense arrays, and train them in csr
 unless `format` says otherwise; they sit in pipelines and searches, and can be pickled. Values are float32 or float64 as
-they come, others become float32.
+they come; others become float32 if that holds them, else float64.
 
 | parameter             | default  | meaning                                                                     |
 |-----------------------|----------|-----------------------------------------------------------------------------|

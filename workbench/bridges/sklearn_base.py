@@ -26,7 +26,7 @@ from workbench.formats.arrays import computed, has_sparse_columns, host_array
 from workbench.formats.compressed import assemble, index_dtype, with_native_order
 from workbench.formats.files import bytes_memory
 from workbench.models import Model
-from workbench.models.units import Units
+from workbench.models.units import FARTHEST, Units
 from workbench.training import Run, Setup, constant
 from workbench.training.descent import MOST_PASSES
 from workbench.training.search import (
@@ -41,7 +41,7 @@ from workbench.training.search import (
     why_no_search,
 )
 from workbench.training.setup import LAZY, SetupError, complete_settings, impossible_reason, with_epoch_calls
-from workbench.training.standard import Standard, needs_float64, standard_of
+from workbench.training.standard import Standard, has_penalty, needs_float64, standard_of
 
 
 @final
@@ -99,7 +99,7 @@ class Learner:
         if self.standard is None:
             self.standard = Standard(None, None)
             if self.model.is_product and self.setup.hold in ("format", "csr"):
-                scales, has_intercept = not self.setup.options.get("decay"), self.setup.has_intercept
+                scales, has_intercept = not has_penalty(self.setup.options), self.setup.has_intercept
                 given = {"has_intercept": has_intercept, "scales": scales, "for_steps": True}
                 standard = standard_of(x, y, weights, self.model.loss, **given)
                 self.standard = standard.with_targets_as_they_are()
@@ -187,6 +187,8 @@ class Learner:
 
         Raises ValueError, with nothing changed, if the states do not suit it.
         """
+        if self.standard is not None and self.standard.scale is not None and has_penalty(setup.options):
+            raise ValueError("It has scaled the columns, which differ by far, and a penalty is on weights as they are.")
         state, updater = self.__getstate__(), self.run.updater
         try:
             if setup.optimizer == self.setup.optimizer:  # under a new decay rows may catch up in another way
@@ -243,7 +245,9 @@ def as_trained(x: Any, setup: Setup) -> Any:
     return formats.to_format(as_csr(x, dtype), "dense")
 
 
-FLOATS = [np.float32, np.float64]
+FLOATS: list[type] = [np.float32, np.float64]
+EXACT = 2**24
+"""Whole numbers up to this size are exact in float32."""
 CSR = scipy.sparse.csr_array, scipy.sparse.csr_matrix
 PLAIN = (np.ndarray, *CSR)
 """Types of data that scikit-learn's validation does not convert."""
@@ -467,9 +471,9 @@ class Estimator(BaseEstimator, ABC):
             return _canonical(x), y
         if has_sparse_columns(frame):
             validate_data(self, frame, skip_check_array=True, reset=first)  # the names of its columns
-            x, y = check_X_y(x, y, accept_sparse="csr", dtype=FLOATS, estimator=self, **checks)
+            x, y = check_X_y(x, y, accept_sparse="csr", dtype=_float_types(x), estimator=self, **checks)
         else:
-            x, y = validate_data(self, x, y, accept_sparse="csr", dtype=FLOATS, reset=first, **checks)
+            x, y = validate_data(self, x, y, accept_sparse="csr", dtype=_float_types(x), reset=first, **checks)
         return _canonical(x), y
 
     def _has_width(self, x: Any, first: bool) -> bool:
@@ -495,6 +499,12 @@ class Estimator(BaseEstimator, ABC):
         if model.enter_units and setup.hold in ("format", "csr"):  # the others hold whole numbers as they are
             units = Units.of_rows(x, weights, centred=setup.has_intercept)
             setup = setup.changed(dtype="float64") if units.is_wide else setup
+            if units.too_far:
+                columns, which = ", ".join(map(str, units.too_far[:5])), "columns" if units.too_far[1:] else "column"
+                _warn(
+                    f"The mean of the {which} {columns} is more than {FARTHEST:,.0f} times the deviation, of which "
+                    "products of values tell nothing.\nSubtract the mean, as sklearn.preprocessing.StandardScaler does."
+                )
         self._learner = Learner(setup, x.shape[1], self._width(model))
         self._learner.units = units
         self._trained_by = self._how_to_train()
@@ -576,13 +586,12 @@ class Estimator(BaseEstimator, ABC):
         """Warn, as of a training that has not converged, if a prediction that ignores X is better on rows of x."""
         if (step := x.shape[0] // MOST_SCORED) > 1:
             x, targets, weights = x[::step], targets[::step], None if weights is None else weights[::step]
-        if better := constant.why_worse(self._learner.model.target, self._learner.scores(x), targets, weights):
+        learner = self._learner
+        given = learner.scores(x), targets, weights, learner.setup.has_intercept
+        if better := constant.why_worse(learner.model.target, *given):
             text = f"Training ended worse than {better} on rows trained on.\n"
             todo = "Scale X, as sklearn.preprocessing.MaxAbsScaler does, or set another max_iter or learning_rate."
-            frame, level = sys._getframe(), 1
-            while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("workbench."):
-                frame, level = frame.f_back, level + 1
-            warnings.warn(text + todo, ConvergenceWarning, stacklevel=level)  # at the line that called the package
+            _warn(text + todo)
 
     def _train_rows(self, x: Any, targets: np.ndarray, weights: np.ndarray | None, epochs: int | None) -> None:
         """Train as `_train` does, on x, targets and weights in the units of the learner."""
@@ -709,7 +718,7 @@ class Estimator(BaseEstimator, ABC):
         self.alpha_, self.n_iter_ = found.decay, found.epochs
         self._learner.epoch = found.epochs
         if found.warning:
-            warnings.warn(found.warning, ConvergenceWarning, stacklevel=6)
+            _warn(found.warning)
 
     def _is_whole(self, x: Any) -> bool:
         """Return whether every step is one of all rows, of which an epoch then has `LEAST_STEPS`."""
@@ -739,9 +748,9 @@ class Estimator(BaseEstimator, ABC):
         x = _sound(frame, "data -> predict")
         if has_sparse_columns(frame):
             validate_data(self, frame, skip_check_array=True, reset=False)  # the names of its columns
-            x = check_array(x, accept_sparse="csr", dtype=FLOATS, estimator=self)
+            x = check_array(x, accept_sparse="csr", dtype=_float_types(x), estimator=self)
         elif not (_is_plain(x) and self._has_width(x, False)):
-            x = validate_data(self, x, accept_sparse="csr", dtype=FLOATS, reset=False)
+            x = validate_data(self, x, accept_sparse="csr", dtype=_float_types(x), reset=False)
         dtype, x = self._learner.dtype, _canonical(x)
         return self._learner.scores(np.ascontiguousarray(x, dtype) if isinstance(x, np.ndarray) else as_csr(x, dtype))
 
@@ -761,6 +770,14 @@ class Estimator(BaseEstimator, ABC):
             if run.model.is_product and getattr(x, "dtype", None) == run.dtype:
                 return scores if _are_finite(scores := run.predict(x)) else None
         return None
+
+
+def _warn(text: str) -> None:
+    """Give a ConvergenceWarning at the line that called the package."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("workbench."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, ConvergenceWarning, stacklevel=level)
 
 
 def rows_that_count(x: Any, y: np.ndarray, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:
@@ -809,6 +826,22 @@ def _with_weights(
 def _canonical(x: Any) -> Any:
     """Return x, csr or dense: csr with its columns sorted, each once, whatever SciPy remembers of it."""
     return x if isinstance(x, np.ndarray) else formats.arrays.canonical(as_csr(x, x.dtype))
+
+
+def _float_types(x: Any) -> list[type]:
+    """Return the dtypes that X may have; values of others become the first: float32 if it holds them, else float64.
+
+    Lists and frames, whose values are not seen here, become float64 unless all columns are of small types.
+    """
+    if isinstance(x, np.ndarray) or scipy.sparse.issparse(x):
+        values = x.data if scipy.sparse.issparse(x) else x
+        is_small = np.can_cast(x.dtype, np.float32) or not values.size
+        if not is_small and x.dtype.kind in "iu":
+            is_small = int(values.min()) >= -EXACT and int(values.max()) <= EXACT
+    else:
+        dtypes = list(getattr(x, "dtypes", []))
+        is_small = bool(dtypes) and all(isinstance(one, np.dtype) and np.can_cast(one, np.float32) for one in dtypes)
+    return FLOATS if is_small else FLOATS[::-1]
 
 
 def _refuse_path(x: Any, method: str) -> None:

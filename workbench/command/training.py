@@ -43,7 +43,7 @@ from workbench.training.search import (
     why_no_search,
 )
 from workbench.training.setup import complete_settings
-from workbench.training.standard import Standard, standard_of
+from workbench.training.standard import Standard, has_penalty, standard_of
 from workbench.training.trained import TrainedModel, refuse_taken, why_not_kept
 
 SECONDS_SHOWN = 0.2
@@ -231,7 +231,7 @@ def _standard_of(configuration: Configuration, problem: Problem) -> Standard | N
         return None
     if not scipy.sparse.issparse(problem.x):
         return None
-    given = {"has_intercept": setup.has_intercept, "scales": not configuration.decay, "for_steps": True}
+    given = {"has_intercept": setup.has_intercept, "scales": not has_penalty(setup.options), "for_steps": True}
     standard = standard_of(problem.x, problem.y, None, "", **given)
     return None if standard.is_plain else standard
 

@@ -52,6 +52,8 @@ class Units:
     row: float = 1.0
     is_wide: bool = False
     """Whether float32 is too coarse for the parameters of values as they are."""
+    too_far: tuple[int, ...] = ()
+    """Columns whose mean exceeds `FARTHEST` deviations, which are not moved."""
     target_shift: float = 0.0
     target_scale: float = 1.0
     held: Mapping[str, np.ndarray] | None = None
@@ -81,7 +83,11 @@ class Units:
         squares = np.bincount(column, share[row] * (part - means[column]) ** 2, x.shape[1])
         deviations = np.sqrt(squares + np.maximum(1 - present, 0) * means**2)
         sizes = np.abs(means)
-        moved = (present >= FULL) & (deviations > 0) & (sizes > deviations) & (sizes < FARTHEST * deviations)
+        moved = (present >= FULL) & (deviations > 0) & (sizes > deviations)
+        is_too_far = moved & (sizes >= FARTHEST * deviations)
+        moved &= ~is_too_far
+        far = np.flatnonzero(is_too_far).tolist()
+        self.too_far = tuple(place for place in far if np.ptp(data[column == place]) > 0)  # no rounding of a constant
         self.is_wide = bool((sizes[moved] > FAR * deviations[moved]).any())
         self.shift[moved] = (means * largest)[moved]
         self.scale[moved] = power((deviations * largest)[moved])

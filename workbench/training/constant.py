@@ -36,11 +36,16 @@ def are_right(target: str, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
     return scores.argmax(axis=1) == y if target == "classes" else (scores[:, 0] > 0) == (y.reshape(-1) > 0.5)
 
 
-def mean_squares(scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> tuple[float, float]:
-    """Return the squared errors of scores [R, N], and of the mean of y, over rows by `weights` [R], summed over N."""
+def mean_squares(
+    scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None, constant: float | None = None
+) -> tuple[float, float]:
+    """Return the squared errors of scores [R, N] and of a constant, over rows by `weights` [R], summed over N.
+
+    `constant` None is the mean of y.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         scores, y = scores.astype(np.float64), y.reshape(scores.shape).astype(np.float64)
-        apart = y - np.average(y, axis=0, weights=weights)
+        apart = y - (np.average(y, axis=0, weights=weights) if constant is None else constant)
         error, spread = (np.average(square**2, axis=0, weights=weights).sum() for square in (scores - y, apart))
     return float(error), float(spread)
 
@@ -53,29 +58,38 @@ def quality(target: str, scores: np.ndarray, y: np.ndarray, weights: np.ndarray 
     return 1 - error / spread if spread else np.nan
 
 
-def why_worse(target: str, scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None = None) -> str:
+def why_worse(
+    target: str, scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None = None, has_intercept: bool = True
+) -> str:
     """Return what is better than the scores [R, N], and by how much: a prediction that ignores X; "" if none is.
 
     `target` is "numbers", "binary" or "classes"; y are targets as the loss takes them, `weights` [R] those of rows.
-    Classes are compared by accuracy, and by log loss with the shares of the classes. NaN is worse.
+    Classes are compared by log loss with their shares, and by accuracy if the log loss is no better: where X tells
+    little, the minimum of the log loss may be right a little less often than the most frequent class. A model without
+    an intercept is compared with scores of 0. NaN is worse.
     """
     if target == "numbers":
-        error, spread = mean_squares(scores, y, weights)
+        constant = None if has_intercept else 0.0
+        error, spread = mean_squares(scores, y, weights, constant)
         if error <= spread * (1 + MARGIN) or spread <= 1e-12 * float(np.square(y, dtype=np.float64).mean()):
             return ""
-        return f"{constant_words(target)}: mean squared error {error:.4g}, of the mean {spread:.4g}"
+        words, name = (constant_words(target), "the mean") if has_intercept else ("always predicting 0", "0")
+        return f"{words}: mean squared error {error:.4g}, of {name} {spread:.4g}"
     accuracy, classes = quality(target, scores, y, weights), y.reshape(-1).astype(np.int64)
     shares = np.bincount(classes, weights)
     shares = shares[shares > 0] / shares.sum()
-    if accuracy < shares.max() - MARGIN:
-        return f"{constant_words(target)}: accuracy {accuracy:.4g}, of the most frequent class {shares.max():.4g}"
     scores = scores.astype(np.float64)
     with np.errstate(invalid="ignore"):
         if target == "binary":
             losses = np.logaddexp(0, np.where(classes, -scores[:, 0], scores[:, 0]))
         else:
             losses = np.logaddexp.reduce(scores, axis=1) - scores[np.arange(len(classes)), classes]
-    loss, of_shares = float(np.average(losses, weights=weights)), float(-(shares * np.log(shares)).sum())
-    if loss <= of_shares * (1 + MARGIN_LOSS) + MARGIN_LOSS:
-        return ""
-    return f"always predicting the shares of the classes: log loss {loss:.4g}, of the shares {of_shares:.4g}"
+    loss, best = float(np.average(losses, weights=weights)), float(-(shares * np.log(shares)).sum())
+    if not has_intercept:
+        best = float(np.log(max(2, scores.shape[1])))
+        words = f"scores of 0: log loss {loss:.4g}, of scores of 0 {best:.4g}"
+    elif accuracy < shares.max() - MARGIN and not loss <= best * (1 + MARGIN):
+        return f"{constant_words(target)}: accuracy {accuracy:.4g}, of the most frequent class {shares.max():.4g}"
+    else:
+        words = f"always predicting the shares of the classes: log loss {loss:.4g}, of the shares {best:.4g}"
+    return "" if loss <= best * (1 + MARGIN_LOSS) + MARGIN_LOSS else words

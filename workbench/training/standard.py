@@ -14,6 +14,7 @@ they came, and the penalty is on these weights: it is `penalty` times as large f
 [[0.05], [0.0], [-98.5]]
 """
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +31,15 @@ FILLED, SOME, SURE = 0.99, 128, 0.95
 FAR_IN_FLOAT32, TINY, HUGE = 1000, 1e-15, 1e15
 """Mean of a column or target, in its deviations, from which on float32 would lose what float64 has of it; and sizes of
 numbers whose squares are none of float32."""
+
+
+PENALTIES = ("decay", "decoupled", "l1", "clip_weights")
+"""Options of optimizers that limit weights, so that scaled columns would change what they mean."""
+
+
+def has_penalty(options: Mapping[str, Any]) -> bool:
+    """Return whether options of an optimizer limit weights."""
+    return any(options.get(name) for name in PENALTIES)
 
 
 class Standard(NamedTuple):
