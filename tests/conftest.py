@@ -26,7 +26,7 @@ LONGEST = (
     *("project/notebooks", "front_door/rows", "training/dense_epochs", "gpu/gpu_emulated", "benchmarks/fair"),
     *("front_door/docs", "sweeps/sweep", "front_door/sweep", "bridges/sklearn", "reports/claims", "command/cli"),
     *("project/input_validation", "cluster/team", "front_door/notebook", "benchmarks/bench", "kernels/dual_dense"),
-    *("golden/golden", "reports/report"),
+    *("golden/golden", "reports/report", "examples/examples"),
 )
 """The files of tests that take longest, by folder and what they are about, in the order to start: the last to end ends
 the run.
