@@ -10,7 +10,7 @@ import pytest
 
 import workbench as wb
 from tests.support.shown import assert_shown
-from workbench.api import sweeping
+from workbench.api import loading, sweeping
 from workbench.sweeps import run_folder
 
 SCRIPT = """
@@ -26,6 +26,22 @@ def test_sweep_x_y_density_format(result):
     assert set(result.frame["format"]) == {"csr", "dense"}
     assert set(result.trials["density"]) == {0.02, 0.1}
     assert (result.folder / "X.sparse").is_dir()
+
+
+@pytest.mark.usefixtures("sweeps_here")
+@pytest.mark.parametrize("name", ["uniform", "power_law"])
+def test_a_generated_data_set_is_measured_with_its_own_rows_and_classes(name, tmp_path, monkeypatch):
+    """Trials generated a set of that name anew, with 16,384 rows and 2,048 features."""
+    monkeypatch.chdir(tmp_path)
+    made = wb.load(name, rows=200, features=30, density=0.2, classes=3)
+    one = {"format": "csr", "update": "lazy", "launch": "kernels", "hold": "format", "rounds": 1, "trial_seconds": 0.01}
+    trials = wb.sweep(made, density=0.1, **one).trials
+    assert set(trials["rows_total"]) == {200}
+    assert set(trials["features"].dropna()) <= {30}
+    assert set(trials["width"]) == {3}
+    assert not loading.receive(made).settings
+    assert not loading.receive(name, reading={"rows": 200}).settings
+    assert loading.receive(name).settings == {"dataset": name}
 
 
 @pytest.mark.usefixtures("sweeps_here")

@@ -26,7 +26,7 @@ from workbench.data.tables import columns as columns_file
 from workbench.data.tables.columns import Columns
 from workbench.data.tables.guessing import LABELS, MOSTLY_SEVERAL, WORDS_OF_TEXT
 from workbench.formats.arrays import computed, has_sparse_columns, host_array, library_of, matrix_of_sparse_frame
-from workbench.sweeps.problem import parameters_of_file
+from workbench.sweeps.problem import is_synthetic, parameters_of_file
 from workbench.sweeps.spec import FILES
 
 # Conversion of tables with named columns into a matrix: numbers stay numbers, text and categories are one-hot.
@@ -408,7 +408,10 @@ def receive(source: Any, y: Any = None, label: str | None = None, reading: Mappi
     if isinstance(source, str | Path):
         loaded = _load_path(source, y, label, given)
     elif isinstance(source, Dataset):
-        known = _origins.get(source) or {"x": source.x, "y": labels_as_named(source)}
+        known = _origins.get(source)
+        if known is None or (known["settings"] and is_synthetic(known["settings"]["dataset"])):
+            # By its name a synthetic set would be measured at the sizes that a sweep asks for, not at these.
+            known = {"x": source.x, "y": labels_as_named(source)}
         loaded = Loaded(source, **known)
     else:
         loaded = _load_memory(source, y, label, given)
@@ -525,7 +528,8 @@ def _load_path(source: str | Path, y: Any, label: str | None, given: dict[str, A
         inputs.say(as_typed(guess))
     if made.labels.are_missing:
         return Loaded(_with_random_labels(made.x, made.name, made.source), {}, made.x, None)
-    return Loaded(made, settings, made.x, labels_as_named(made))
+    is_own = "reading" in settings and is_synthetic(settings["dataset"])  # trials generate it without options
+    return Loaded(made, {} if is_own else settings, made.x, labels_as_named(made))
 
 
 def _written_columns(columns: Mapping[str, Any] | Columns) -> Path:
