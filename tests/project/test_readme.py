@@ -83,7 +83,9 @@ def test_a_spec_is_shown():
 
 
 def test_files_that_are_named_are_there():
-    named = re.findall(r"`((?:kernels|workbench|notebooks|examples|results|tests|docs)/[\w./-]*)`|\]\(([\w./-]+)\)", TEXT)
+    named = re.findall(
+        r"`((?:kernels|workbench|notebooks|examples|results|tests|docs)/[\w./-]*)`|\]\(([\w./-]+)\)", TEXT
+    )
     assert len(named) > 7
     missing = [name for pair in named for name in pair if name and not (ROOT / name).exists()]
     assert not missing
