@@ -1,4 +1,14 @@
-"""State of a call of an epoch's kernel, its scratch memory, and the choice of the loop for it."""
+"""State of a call of an epoch's kernel, its scratch memory, and the choice of the loop for it.
+
+Methods of summing the gradient of a batch (`sums`), of which `_sums` chooses:
+
+placed      a dense table of all columns with marks (`kernels.epochs.placed`)
+scattered   a dense table, and a list of the active columns; one thread (`kernels.epochs.scattered`)
+listed      a hash table that lists the active columns
+grouped     a hash table, then the entries sorted by column
+direct      no sums: each entry updates the weights in place
+indexed     a cached column index of the batches, so that each column is summed in one run
+"""
 
 import functools
 from collections.abc import Callable

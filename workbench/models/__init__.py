@@ -288,14 +288,14 @@ def default_model(task: str) -> str:
 
     Examples
     --------
-    >>> usual("binary"), usual("numbers")
+    >>> default_model("binary"), default_model("numbers")
     ('logistic', 'linear')
     """
     for name in names():  # files behind the first that fits are not imported
         if task and get(name).usual_for == task:
             return name
     tasks = sorted(model.usual_for for model in map(get, names()) if model.usual_for)
-    raise ModelError(f"No model is the usual one for {task!r}; there is one for {', '.join(tasks)}.")
+    raise ModelError(f"No default model for task={task!r}. Expected one of: {', '.join(tasks)}.")
 
 
 # Classifiers: N scores per row, N at least 2, trained by the cross-entropy of their softmax.
