@@ -248,6 +248,7 @@ BAD = {
         lambda: wb.load(pd.DataFrame(X, columns=["a", "a", "b"]), Y),
         "column 'a' more than once.*\nType frame = frame.loc",
     ),
+    "no rows of text": (lambda: wb.load(pd.DataFrame({"a": ["u"], "y": [0]})[:0], label="y"), "has no rows.*\nCheck"),
     "missing values": (
         lambda: wb.load(pd.DataFrame({"a": [1.0, None], "y": [0, 1]})),
         r"missing values in 1 column: a \(1\).*\nType frame = frame.dropna",

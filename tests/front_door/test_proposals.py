@@ -96,6 +96,9 @@ GAPS = {
     "categories": pd.Categorical(["u", None, "v", "u", "v", "u"]),
     "categories of numbers": pd.Categorical([1, None, 2, 1, 2, 1]),
     "sparse numbers": pd.Series(pd.arrays.SparseArray([1.0, np.nan, 0, 0, 3, 4])),
+    "dates": DATES.mask(DATES.index == 1),
+    "durations": SERIES["durations"].mask(DATES.index == 1),
+    "periods": SERIES["periods"].mask(DATES.index == 1),
 }
 CASES = {
     "one dimension": ({"X": X[:, 0], "y": Y}, 1),
@@ -138,6 +141,7 @@ CASES = {
        for name, column in SERIES.items()},
     **{f"missing {name}": ({"frame": frame_with(gap=column), "y": Y}, 2) for name, column in GAPS.items()},
     "all kinds missing": ({"frame": pd.DataFrame(GAPS), "y": Y}, 2),
+    "a column without a value": ({"frame": frame_with(gap=None), "y": Y}, 1),
     "missing values, labels within": ({"frame": FRAME.assign(gap=GAPS["numbers"])}, 2),
     "missing labels within": ({"frame": FRAME.assign(bought=["no", None, "yes", "no", "yes", "no"])}, 1),
     "labels of pairs": ({"X": [[1, 2], [3, 4]], "y": "bought"}, 0),

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from dataclasses import replace
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,7 @@ from tests.support.figures import drawn, notes, said, texts
 from workbench import formats, plots, store
 from workbench.analysis import breakeven, pool_rounds
 from workbench.analysis.configurations import records
+from workbench.analysis.formatting import format_seconds
 from workbench.analysis.intervals import shown_value
 from workbench.plots import style
 from workbench.plots.chart import Chart, Control
@@ -313,3 +314,24 @@ def test_lines_of_a_shape_share_their_colour_and_no_two_lines_look_alike():
 def test_lines_that_end_far_apart_are_drawn_over_a_logarithmic_time():
     scales = [drawn("loss_seconds", maker.sweep(densities=(at,)))[0].axes[0].get_xscale() for at in (0.05, 0.001)]
     assert scales == ["linear", "log"]
+
+
+@pytest.mark.parametrize("high", [3e-5, 3e-3, 1.0, 30.0])
+def test_ticks_of_a_narrow_logarithmic_axis_are_apart(high):
+    figure = Figure(figsize=(3.8, 6))
+    axes = figure.add_axes((0.15, 0.1, 0.8, 0.8))
+    axes.set_xscale("log")
+    axes.set_xlim(1e-5, high)
+    style.log_axis(axes.xaxis, format_seconds, "time")
+    axes.tick_params(labelsize=style.SMALL)
+    FigureCanvasAgg(figure).draw()
+    ticks = [tick for tick in axes.xaxis.get_major_ticks() if 1e-5 <= tick.get_loc() <= high]
+    boxes = [tick.label1.get_window_extent() for tick in ticks]
+    assert len(boxes) >= 2
+    assert not [1 for left, right in pairwise(boxes) if left.x1 >= right.x0]
+
+
+def test_shares_of_a_narrow_chart_of_phases_have_few_ticks():
+    figure = Figure(figsize=(4.2, 6))
+    plots.draw("phases", store.frame(maker.sweep(densities=(0.05,))), figure, scale="share")
+    assert figure.axes[0].get_xticks().tolist() == [0, 0.5, 1]

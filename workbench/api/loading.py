@@ -247,11 +247,8 @@ def matrix_of_frame(frame: Any, has_labels: bool = False) -> tuple[Any, Any, str
     >>> matrix.shape, remark
     ((2, 3), 'Categories, one column a value: color; numbers as they are: size.')
     """
-    if times := [name for name in frame.columns if _is_time(frame[name].dtype)]:
-        raise DataError(
-            f"The column {str(times[0])!r} holds dates; expected numbers or categories.\n"
-            f"Type {_without_dates(frame, times)}, or frame = frame.drop(columns={times!r})."
-        )
+    if not len(frame):
+        raise DataError("The frame has no rows; expected one or more.\nCheck how it was made.")
     is_sparse = has_sparse_columns(frame)
     counts = _missing_counts(frame)
     if counts:
@@ -260,10 +257,20 @@ def matrix_of_frame(frame: Any, has_labels: bool = False) -> tuple[Any, Any, str
         rows = "frame = frame.dropna()"
         if has_labels:
             rows = "keep = frame.notna().all(axis=1).to_numpy(); frame, y = frame[keep], np.asarray(y)[keep]"
-        prepare = frame.attrs.get(PREPARE, "")
+        prepare, rest = frame.attrs.get(PREPARE, ""), _filled(frame, list(counts))
+        leave_out = f"{prepare}{rows} to leave these rows out, or {prepare}"
+        if empty := [name for name, count in counts.items() if count == len(frame)]:
+            leave_out, rest = prepare, f"frame = frame.drop(columns={empty!r})"
+        elif undated := [name for name in counts if _is_time(frame[name].dtype)]:
+            rest = f"frame = frame.drop(columns={undated!r})"
         raise DataError(
             f"The frame has missing values in {format_count(len(counts), 'column')}: {named}{more}; expected none.\n"
-            f"Type {prepare}{rows} to leave these rows out, or {prepare}{_filled(frame, list(counts))}."
+            f"Type {leave_out}{rest}."
+        )
+    if times := [name for name in frame.columns if _is_time(frame[name].dtype)]:
+        raise DataError(
+            f"The column {str(times[0])!r} holds dates; expected numbers or categories.\n"
+            f"Type {_without_dates(frame, times)}, or frame = frame.drop(columns={times!r})."
         )
     categories = categories_of(frame)
     if not categories:

@@ -145,7 +145,7 @@ def _axes(axes: Axes, rows: Sequence[Record], limit: float, scale: str) -> None:
     axes.set_xlabel("share of a step" if share else "time a step", fontsize=style.NORMAL)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda at, _: f"{100 * at:.0f} %" if share else format_seconds(at)))
     if share:
-        axes.set_xticks([0, 0.25, 0.5, 0.75, 1.0])
+        axes.set_xticks([0, 0.5, 1.0] if style.is_narrow(axes) else [0, 0.25, 0.5, 0.75, 1.0])
 
 
 def _rank(row: Record) -> tuple[bool, bool, float]:

@@ -227,6 +227,8 @@ def add_title_and_grid(figure: Figure, axes: Axes, title: str, below: str, room:
     axes.tick_params(labelsize=SMALL)
 
 
+DECADES = 300
+"""Ratio of the ends of a logarithmic axis from which on a narrow figure has room for powers of ten alone."""
 NARROW = 5
 """Figures of fewer inches have the names of horizontal bars above them: next to them, hardly a bar would be left."""
 NARROW_SHARE = 0.84
@@ -295,7 +297,9 @@ def count_text(value: float) -> str:
 def log_axis(axis: Any, tell: Any, label: str) -> None:
     """Give a Matplotlib axis logarithmic ticks with text by `tell(value)`, and a label."""
     axis.set_label_text(label, fontsize=NORMAL)
-    axis.set_major_locator(LogLocator(subs=(1.0, 3.0), numticks=12))
+    low, high = sorted(axis.get_view_interval())
+    is_crowded = axis.axis_name == "x" and is_narrow(axis.axes) and high > DECADES * low
+    axis.set_major_locator(LogLocator(subs=(1.0,) if is_crowded else (1.0, 3.0), numticks=7 if is_crowded else 12))
     _add_ticks(axis)
     axis.set_major_formatter(FuncFormatter(lambda value, _: tell(value)))
     axis.set_minor_formatter(NullFormatter())
