@@ -118,25 +118,22 @@ def test_filters_leave_each_estimate_and_the_answer_as_they_are(tmp_path, name):
     path.write_text("".join(f"{json.dumps(row)}\n" for row in maker.rich()), encoding="utf-8")
     explored = Exploration(str(path))
     facts, text = answer_of(explored.answered).facts, advise(explored.answered).verdict
-    estimates = {cell: interval_of(one.pooled, "seconds_step") for cell, one in explored.cells.items()}
+    estimates = {key_of(one.pooled): interval_of(one.pooled, "seconds_step") for one in explored.cells.values()}
     ratios = dict(ratios_of(explored.frame))
     (filter,) = (one for one in explored.filters if one.name == name)
     for option in filter.options:
         explored.choose(name, option)
         assert 0 < len(explored.cells) < len(estimates)
         for one in explored.cells.values():
-            before = next(
-                value for cell, value in estimates.items() if cell.startswith(cell_name(one.pooled, estimates))
-            )
-            assert interval_of(one.pooled, "seconds_step") == before or one.pooled["seconds_step"] is None
+            assert interval_of(one.pooled, "seconds_step") == estimates[key_of(one.pooled)]
         assert set(ratios_of(explored.frame)) <= set(ratios.items())
         assert answer_of(explored.answered).facts == facts
         assert advise(explored.answered).verdict == text
 
 
-def cell_name(row, known):
-    """The name of a record among known ones, by its value."""
-    return next(name for name, value in known.items() if value == interval_of(row, "seconds_step"))
+def key_of(row):
+    """The configuration of a record, and its density."""
+    return configurations.configuration_of(row), row["density"]
 
 
 def ratios_of(frame):

@@ -23,9 +23,9 @@ UNLIKE = 30
 """Ratio of the root mean squares of two columns' entries from which on dual ascent hardly moves the smaller one."""
 FAR = 2
 """Mean of a column, in its deviations, from which on it is shifted."""
-GLANCES, GLANCE = 32, 2048
-"""Pieces of the entries, and entries of each, that tell of large data whether columns may differ so: to add up all
-entries by column takes as long as an epoch of dual ascent."""
+PIECES, PIECE = 32, 2048
+"""Pieces of the entries, and entries of each, from which the scales of columns are estimated in large data: to add up
+all entries by column takes as long as an epoch of dual ascent."""
 FILLED, SOME, SURE = 0.99, 128, 0.95
 """Share of the rows that have an entry of a column that is shifted; rows that tell which ones may be, by what share."""
 FAR_IN_FLOAT32, TINY, HUGE = 1000, 1e-15, 1e15
@@ -208,7 +208,7 @@ def _scales(x: Any, is_shifted: bool | None) -> np.ndarray | None:
     """Return the root mean square of the entries other than 0 of each column [D] of x, csr or dense, 1 if it has none.
 
     None if those of two columns differ by at most `UNLIKE` times and their squares are numbers of float32. Of more
-    entries than the `GLANCES`, None also if the columns of these do not differ. For steps of an optimizer `is_shifted`
+    entries than the `PIECES`, None also if the columns of these do not differ. For steps of an optimizer `is_shifted`
     is whether x is: its columns are scaled then, and if the largest entry is far from 1.
     """
     is_csr = not isinstance(x, np.ndarray)
@@ -220,9 +220,9 @@ def _scales(x: Any, is_shifted: bool | None) -> np.ndarray | None:
     if is_csr:
         if is_near and largest <= UNLIKE * sizes.min():
             return None
-        if is_near and x.nnz > 2 * GLANCES * GLANCE:
-            starts = np.linspace(0, x.nnz - GLANCE, GLANCES).astype(np.int64)
-            places = (starts[:, None] + np.arange(GLANCE)).reshape(-1)
+        if is_near and x.nnz > 2 * PIECES * PIECE:
+            starts = np.linspace(0, x.nnz - PIECE, PIECES).astype(np.int64)
+            places = (starts[:, None] + np.arange(PIECE)).reshape(-1)
             if not _are_unlike(_root_mean_squares(x.indices[places], x.data[places])):
                 return None
         scale = _root_mean_squares(x.indices, x.data, x.shape[1])
