@@ -48,7 +48,7 @@ def test_weights_come_to_those_of_ridge_with_the_decay_that_is_chosen():
     competitor = Ridge(alpha=chosen.alpha_ * 400, solver="cholesky").fit(x.toarray(), both)
     np.testing.assert_allclose(chosen.coef_, competitor.coef_, atol=1e-3)
     np.testing.assert_allclose(chosen.intercept_, competitor.intercept_, atol=1e-3)
-    assert 90 <= chosen.n_iter_ <= 95  # 60 of the search, half as many after it, and what tells that it is the minimum
+    assert 90 <= chosen.n_iter_ <= 100  # 60 of the search, half as many after it, and a few that show it is the minimum
 
 
 def test_a_search_is_the_same_for_a_seed_and_weights_of_rows_count():
