@@ -834,7 +834,9 @@ def _float_types(x: Any) -> list[type]:
     Lists and frames, whose values are not seen here, become float64 unless all columns are of small types.
     """
     if isinstance(x, np.ndarray) or scipy.sparse.issparse(x):
-        values = x.data if scipy.sparse.issparse(x) else x
+        values = x
+        if scipy.sparse.issparse(x):
+            values = (x.tocoo() if x.format in ("dok", "lil") else x).data
         is_small = np.can_cast(x.dtype, np.float32) or not values.size
         if not is_small and x.dtype.kind in "iu":
             is_small = int(values.min()) >= -EXACT and int(values.max()) <= EXACT
