@@ -129,10 +129,10 @@ def test_a_shard_takes_no_message_for_granted(kind, about, arrays, expected):
 @pytest.mark.parametrize(
     ("frames", "message"),
     [
-        ([b"\x80\x04"], "its first frame is no header"),
-        ([b'["pull",{},[["object",[1]]]]', b"12345678"], "its first frame is no header"),
-        ([b'["pull",{},[]]', b"12345678"], "2 frames came whose header tells of other arrays"),
-        ([b'["pull",{},[["float32",[-1]]]]', b"12345678"], "header tells of other arrays"),
+        ([b"\x80\x04"], "the first frame is not a workbench header"),
+        ([b'["pull",{},[["object",[1]]]]', b"12345678"], "the first frame is not a workbench header"),
+        ([b'["pull",{},[]]', b"12345678"], "its 2 frames are not the arrays that its header lists"),
+        ([b'["pull",{},[["float32",[-1]]]]', b"12345678"], "not the arrays that its header lists"),
         ([b'["pull",{},[["float32",[3]]]]', b"12345678"], r"8 bytes for an array float32 \(3,\)"),
     ],
 )
