@@ -24,7 +24,7 @@ NAMES = {
         "Composite Metric accuracy auc binary_accuracy constant_quality constant_scores create cross_entropy f1_macro "
         "f1_micro log_loss logit_loss mae mse ndcg_at precision_at r2 recall_at rmse"
     ),
-    "workbench.models": "glorot he usual",
+    "workbench.models": "glorot he default_model",
     "workbench.module": (
         "Module Module.backward Module.bind Module.forward Module.set_optimizer Module.update Module.weights"
     ),

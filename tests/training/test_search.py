@@ -7,6 +7,7 @@ from sklearn.linear_model import LogisticRegression
 
 from kernels import get
 from tests.support.linear_rows import drawn
+from workbench.bridges.sklearn import SparseClassifier
 from workbench.training import descent as descents
 from workbench.training import search
 from workbench.training.descent import Descent, minimum_decay
@@ -436,4 +437,23 @@ def test_a_minimization_of_few_passes_is_none():
     x, y = separable_rows()
     descent = logistic_descent(x, y)
     assert descent.minimize(1e-9, 1e-6, 3) <= 4
+    assert not descent.is_minimum
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("seed", [1, 3, 5, 8])
+def test_classes_that_one_column_tells_are_learned_where_rounding_leaves_no_curvature(seed):
+    """A step of conjugate gradients of length 0 was taken again for ever, on a third of the seeds."""
+    rows = np.arange(120)
+    places = np.ravel(np.column_stack([rows % 3, 3 + rows % 8]))
+    x = scipy.sparse.csr_array((np.tile([1, 0.5], 120), (np.repeat(rows, 2), places)), shape=(120, 11))
+    model = SparseClassifier(random_state=seed).fit(x, rows % 3)
+    assert model.score(x, rows % 3) == 1
+
+
+def test_a_descent_ends_where_it_can_make_no_step(monkeypatch):
+    monkeypatch.setattr(Descent, "_curved", lambda descent, means, along: -along)
+    x, y = rows_of(40)
+    descent = logistic_descent(x, y)
+    assert descent.minimize(0.0, 1e-9) == 0
     assert not descent.is_minimum

@@ -323,6 +323,10 @@ class Descent:
             solved = self._solve(gradient, means, divide, decay, enough, min(left, most - passes))
             direction, moves, promised, steps, is_exact = solved
             passes += steps
+            if not steps:  # by rounding the objective has no curvature along the gradient, and would stay so for ever
+                distance = _inner(gradient, divide(gradient)) / 2
+                self.is_minimum = distance <= max(enough, LOOSE * value)
+                break
             is_rounding = is_exact and before / 4 < promised <= ROUNDED * value  # it falls no further
             before = promised
             length, point, scores = 1.0, self.point - direction, self.scores - moves
