@@ -13,6 +13,7 @@ from workbench import store
 from workbench.analysis import configurations, formatting
 from workbench.analysis.advisor import advise
 from workbench.analysis.answers import answer_of, answered_groups
+from workbench.analysis.breakeven import records_and_contests
 from workbench.analysis.compare import contests_of_group
 from workbench.analysis.grades import comparison_facts, grade_comparison
 from workbench.analysis.intervals import interval_of
@@ -112,20 +113,20 @@ def test_a_side_that_had_no_time_has_the_predicted_answer_through_each_door(tmp_
     assert len(results.Result(tmp_path).trials) == 1, "what was not measured is no trial"
 
 
-@pytest.mark.parametrize("name", ["format", "density", "update"])
+@pytest.mark.parametrize("name", ["format", "density"])
 def test_filters_leave_each_estimate_and_the_answer_as_they_are(tmp_path, name):
     path = tmp_path / "all.jsonl"
     path.write_text("".join(f"{json.dumps(row)}\n" for row in maker.rich()), encoding="utf-8")
     explored = Exploration(str(path))
     facts, text = answer_of(explored.answered).facts, advise(explored.answered).verdict
-    estimates = {key_of(one.pooled): interval_of(one.pooled, "seconds_step") for one in explored.cells.values()}
+    estimates = {key_of(row): interval_of(row, "seconds_step") for row in configurations.records(explored.frame)}
     ratios = dict(ratios_of(explored.frame))
-    (filter,) = (one for one in explored.filters if one.name == name)
-    for option in filter.options:
+    for option in explored.filters[name]:
         explored.choose(name, option)
-        assert 0 < len(explored.cells) < len(estimates)
-        for one in explored.cells.values():
-            assert interval_of(one.pooled, "seconds_step") == estimates[key_of(one.pooled)]
+        left = configurations.records(explored.frame)
+        assert 0 < len(left) < len(estimates)
+        for row in left:
+            assert interval_of(row, "seconds_step") == estimates[key_of(row)]
         assert set(ratios_of(explored.frame)) <= set(ratios.items())
         assert answer_of(explored.answered).facts == facts
         assert advise(explored.answered).verdict == text
@@ -137,12 +138,10 @@ def key_of(row):
 
 
 def ratios_of(frame):
-    """The ratio to dense of each sparse configuration on its own, as the table of gains shows it."""
-    from workbench.analysis.gains import lines_of_group
-
+    """The ratio to dense of each sparse configuration on its own."""
     for group in configurations.groups(frame):
-        for line in lines_of_group(group, "seconds_step"):
-            for contest in line.contests:
+        for _, contests in records_and_contests(group, "seconds_step"):
+            for contest in contests:
                 row = contest.sparse
                 yield (configurations.configuration_of(row), contest.ratio and contest.ratio[:6])
 

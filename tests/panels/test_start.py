@@ -12,12 +12,11 @@ from tests.support import rows as made
 from tests.support.clocks import SECONDS
 from tests.support.panel_runs import tree, write_run
 from workbench import plots, store
-from workbench.analysis import formatting
 from workbench.analysis.recommendation import Statement
 from workbench.panels import lab, tabs
 from workbench.panels.lab import Start
 from workbench.panels.panel import Panel
-from workbench.panels.tabs import advise, compare, explore, inspect
+from workbench.panels.tabs import advise, compare, inspect
 from workbench.sweeps import run_folder
 from workbench.sweeps.spec import dump_spec
 
@@ -213,54 +212,17 @@ def test_explore_shows_any_run_with_its_verdict_and_rows(start, run):
     assert "Latest trials: 12 of" in pressed(shown, "explore")
     answer = lab.answered("explore", run=run)
     assert "go sparse" in answer.text
-    assert "2 x or more" in answer.html
-    assert "findings to look at" in answer.html
 
 
-def test_explore_filters_asks_and_shows_the_rows_behind_a_point(start, run):
+def test_explore_filters_by_its_lists(start, run):
     shown = start("explore", run=run)
     view = shown.view.explored
-    view.filters["width"].value = "width 16"
+    view.filters["format"].value = "csc"
     shown.paint()
-    assert view.state.chosen == {"width": "width 16"}
-    assert "Widths width 16." in view.left.value
-    view.density.text.value = "2 %"
-    assert "Time at 2 % density" in view.pages[explore.GAIN].value
-    assert view.density.slider.label == "1.94 %", "the nearest place"
-    view.factor.slider.value = 5.0
-    assert view.factor.text.value == "5 x"
-    assert "Time: 5 x or more" in view.pages[explore.GAIN].value
-    view.cell.value = view.cell.options[3]
-    assert view.results.view.value == explore.BEHIND
-    assert "workbench train" in view.pages[explore.BEHIND].value
-    view.results.view.value = explore.OFF
-    assert "memory: needs 5 GB" in view.pages[explore.OFF].value
+    assert view.state.chosen == {"format": "csc"}
+    assert "Sparse format csc; dense stays." in view.left.value
+    assert "CSR" not in view.results.chart.numbers
     assert shown.trouble.value == ""
-
-
-def test_what_is_typed_wrong_is_told_and_what_was_asked_stays(start, run):
-    shown = start("explore", run=run)
-    before = shown.view.explored.state.density
-    shown.view.explored.density.text.value = "much"
-    assert "Density: &#x27;much&#x27; is not one number above 0" in shown.trouble.value
-    assert shown.view.explored.state.density == before
-
-
-def test_a_point_of_the_chart_chooses_the_cell_of_that_name(start, run):
-    view = start("explore", run=run).view.explored
-    image = view.results.chart.image.value
-    marks = re.findall(r"selectedIndex=(\d+);.*?<title>(.*?) at (.*?): [^:]*; a click shows its rows", image)
-    assert len(marks) > 20
-    pooled = [cell.pooled for cell in view.state.cells.values()]
-    for place, line, density in marks:
-        row = pooled[int(place)]
-        assert (formatting.short_configuration_name(row), formatting.format_density(row["density_measured"])) == (
-            line,
-            density,
-        )
-        assert row["width"] == 16, "the chart shows the largest group"
-    view.results.chart.picker.value = "phases"
-    assert "selectedIndex" not in view.results.chart.image.value
 
 
 def test_explore_opens_a_file_of_rows_that_is_named(start, here):

@@ -32,7 +32,7 @@ from workbench.panels.form import LABELLED, close_tree, send_less
 from workbench.panels.guard import Guard
 from workbench.panels.live import trouble
 from workbench.panels.state import trouble_of
-from workbench.panels.style import NAMES, SHEET, Watcher
+from workbench.panels.style import SHEET, Watcher
 from workbench.panels.tabs import RequestState, View
 
 # The first panel: one question, "What do you want to know?", and an answer for each button.
@@ -59,7 +59,7 @@ class Start:
             options=options, value=answer, tooltips=meanings, description=QUESTION, tooltip=QUESTION, style=LABELLED
         )
         self.meaning, self.trouble, self.content = widgets.HTML(), widgets.HTML(), widgets.VBox()
-        self.root = widgets.VBox([widgets.HTML(SHEET + NAMES), self.buttons, self.meaning, self.trouble, self.content])
+        self.root = widgets.VBox([widgets.HTML(SHEET), self.buttons, self.meaning, self.trouble, self.content])
         self.root.add_class("workbench-lab")
         self.content.add_class("wb-answer")
         send_less(self.root)

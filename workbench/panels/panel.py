@@ -28,7 +28,7 @@ from workbench.panels.guard import Guard
 from workbench.panels.pages import SIGNS
 from workbench.panels.results_view import ResultsView, Shown
 from workbench.panels.state import LabState, emphasized, file_stamp, in_panel
-from workbench.panels.style import NAMES, SHEET, Watcher
+from workbench.panels.style import SHEET, Watcher
 from workbench.settings import BY_NAME
 from workbench.study import suited
 from workbench.study.suited import drop_unread_files, files_of
@@ -403,7 +403,7 @@ class Panel:
         for row in (buttons, progress):
             row.add_class("wb-row")
         asked = [self.form.box, self.profile.box, lines[live.plan_line], lines[live.command_line]]
-        above = [widgets.HTML(SHEET + NAMES), *asked, buttons, progress, self.cells]
+        above = [widgets.HTML(SHEET), *asked, buttons, progress, self.cells]
         below = [lines[live.trouble_box], lines[live.exported_line], lines[live.outdated_line]]
         return [*above, *below, *self.results.parts]
 

@@ -1,11 +1,10 @@
 """Results of a study as widgets: the verdict in numbers, a chart of its rows, words, and a table that is asked for."""
 
 import html
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
-from types import MappingProxyType
 from typing import Any, Protocol
 
 import ipywidgets as widgets
@@ -174,26 +173,12 @@ class Rows(Protocol):
         """Call `handler(change)` whenever one of the named traits changes."""
 
 
-Drawn = Callable[..., str]
-"""HTML of the chart of a name, of a frame, with controls."""
-
-
-def as_image(name: str, frame: pd.DataFrame, **controls: str) -> str:
-    """Return the chart `name` of the records in `frame` as HTML with an embedded SVG image."""
-    return picture.draw(name, frame, **controls).html
-
-
 class ChartView:
     """Shows one chart of the state's rows, drawn again when they changed, and at once when the user chose."""
 
-    def __init__(
-        self, state: Rows, guard: Guard, clock: Callable[[], float] = monotonic, drawn: Drawn = as_image
-    ) -> None:
-        """Make the widgets and draw the first chart of `state`; `guard` wraps callbacks, `clock()` gives seconds.
-
-        `drawn(name, frame, **controls)` returns the chart's HTML.
-        """
-        self.state, self.guard, self.clock, self.drawn = state, guard, clock, drawn
+    def __init__(self, state: Rows, guard: Guard, clock: Callable[[], float] = monotonic) -> None:
+        """Make the widgets and draw the first chart of `state`; `guard` wraps callbacks, `clock()` gives seconds."""
+        self.state, self.guard, self.clock = state, guard, clock
         options = [(plots.get(name).title, name) for name in _ordered()]
         self.picker = widgets.Dropdown(
             options=options, description="Chart", tooltip="Which chart to show", style=LABELLED
@@ -255,7 +240,9 @@ class ChartView:
         """Draw the selected chart from the present records; sets `frame` and the image's HTML."""
         self.frame = frame = self.state.frame
         self._offer(pool_rounds(frame))
-        self.image.value = f"<p>{EMPTY}</p>" if frame.empty else self.drawn(self.picker.value, frame, **self.chosen)
+        self.image.value = (
+            f"<p>{EMPTY}</p>" if frame.empty else picture.draw(self.picker.value, frame, **self.chosen).html
+        )
 
     def _offer(self, frame: pd.DataFrame) -> None:
         """Set the options of the controls from these pooled records; a choice of the user stays while it is available.
@@ -294,29 +281,15 @@ VIEWS = ("Latest trials", "Break-evens", "Why", "Numbers of the chart")
 
 
 class ResultsView:
-    """Shows the rows of a state; `paint` brings it up to date: the latest trials at once, the rest when it is due.
+    """Shows the rows of a state; `paint` brings it up to date: the latest trials at once, the rest when it is due."""
 
-    `more` are widgets that can be shown in the place of the tables, by name; whoever made them keeps them up to date.
-    """
-
-    def __init__(
-        self,
-        state: Rows,
-        guard: Guard,
-        clock: Callable[[], float] = monotonic,
-        drawn: Drawn = as_image,
-        more: Mapping[str, widgets.Widget] = MappingProxyType({}),
-    ) -> None:
-        """Make the widgets of verdict, chart and tables for the records of `state`; arguments as of `ChartView`.
-
-        `more` are widgets that can be shown in the place of the tables, by name; the caller keeps them up to date.
-        """
-        self.state, self.more = state, more
-        self.chart = ChartView(state, guard, clock, drawn)
+    def __init__(self, state: Rows, guard: Guard, clock: Callable[[], float] = monotonic) -> None:
+        """Make the widgets of verdict, chart and tables for the records of `state`; arguments as of `ChartView`."""
+        self.state = state
+        self.chart = ChartView(state, guard, clock)
         self.verdict, self.verdict_text, self.page = widgets.HTML(), widgets.HTML(), widgets.HTML()
-        options = (*more, *VIEWS)
-        self.view = widgets.ToggleButtons(options=options, description="Show", style=LABELLED, tooltip="What to show")
-        self.parts = [self.verdict, self.chart.box, self.verdict_text, self.view, self.page, *more.values()]
+        self.view = widgets.ToggleButtons(options=VIEWS, description="Show", style=LABELLED, tooltip="What to show")
+        self.parts = [self.verdict, self.chart.box, self.verdict_text, self.view, self.page]
         self.view.observe(guard("Showing a table", self.turn), names=["value"])
         state.observe(lambda _: self._fade(), names=["outdated"])
         self._fade()
@@ -356,13 +329,9 @@ class ResultsView:
         self.chart.image.value = pages.without_repetition(self.chart.image.value, self.verdict_text.value)
 
     def turn(self) -> None:
-        """Show the selected table, or the selected widget of `more` in its place; hide all without records."""
+        """Show the selected table; hide it without records."""
         state, self._shown = self.state, self.state.rows
-        for name, widget in self.more.items():
-            widget.layout.display = None if name == self.view.value and state.rows else "none"
-        self.page.layout.display = None if self.view.value not in self.more and state.rows else "none"
-        if self.view.value in self.more:
-            return
+        self.page.layout.display = None if state.rows else "none"
         tables = {
             "Latest trials": lambda: pages.latest_rows(state.rows),
             "Break-evens": lambda: pages.break_evens(self.chart.frame),

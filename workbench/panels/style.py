@@ -44,16 +44,3 @@ class Watcher:
 
 SHEET = f"<style>\n{Path(__file__).with_suffix('.css').read_text(encoding='utf-8')}</style>"
 """The style sheet of a panel, `style.css` next to this module, as HTML."""
-
-_NAME_SLIDERS = (
-    "const panel = this.closest('.workbench-lab') || document.body;"
-    "const name = () => panel.querySelectorAll('.widget-hslider').forEach(slider => {"
-    "const handle = slider.querySelector('.noUi-handle'), label = slider.querySelector('label');"
-    "if (handle && label) handle.setAttribute('aria-label', label.textContent); });"
-    "new MutationObserver(name).observe(panel, {childList: true, subtree: true}); name();"
-)
-NAMES = (
-    f'<img alt="" hidden src="data:image/gif;base64,R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw==" '
-    f'onload="{_NAME_SLIDERS}">'
-)
-"""Gives the handles of sliders the name of their slider for screen readers, which ipywidgets leaves out."""

@@ -27,7 +27,6 @@ from workbench.analysis import changes, formatting
 from workbench.analysis.changes import Changes, ExternalComparison
 from workbench.json_text import parsed
 from workbench.plots import style
-from workbench.reports.svg import shrink
 from workbench.store import RowError
 
 # Text from rows and files made fit for pages and charts: characters that can be written, and no more than are read.
@@ -400,13 +399,13 @@ def inline(figure: Figure, place: str, heading: str, sentence: str) -> Markup:
         figure.savefig(buffer, format="svg", transparent=True, metadata=unsigned)
     text = _with_short_numbers(buffer.getvalue())
     text = re.sub(r"<!--.*?-->", "", text[text.index("<svg") :], flags=re.DOTALL)
-    text = re.sub(r'\bid="', f'id="{place}-', text)
+    used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', text))
+    text = re.sub(r' id="([^"]*)"', lambda found: f' id="{place}-{found[1]}"' if found[1] in used else "", text)
     text = re.sub(r'(href="#|url\(#)', rf"\g<1>{place}-", text)
-    text = shrink(text[: text.rindex("</svg>")] + str(marks(figure)) + "</svg>", place)
-    start, rest = text.split(">", 1)
+    start, rest = text[: text.rindex("</svg>")].split(">", 1)
     named = f' role="img" aria-labelledby="{place}-title {place}-desc"'
     described = f'<title id="{place}-title">{escape(heading)}</title><desc id="{place}-desc">{escape(sentence)}</desc>'
-    return Markup(f"{start}{named}>{described}{rest}")
+    return Markup(f"{start}{named}>{described}{rest}{marks(figure)}</svg>")
 
 
 # A comparison of two runs, or of a run with rows of another tool, as Markdown for a pull request.

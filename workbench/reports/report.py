@@ -27,7 +27,6 @@ from workbench.analysis.intervals import MEMORY_SHARE
 from workbench.plots.style import NAMES_OF_BARS
 from workbench.reports import page, report_tables
 from workbench.reports.page import LONGEST, Table, inline, is_drawn, table_of, templates, written, written_frame
-from workbench.reports.svg import with_rules_once
 
 # Method of the numbers of a report, for readers who want to judge them.
 
@@ -151,7 +150,7 @@ def html(
     charts = [_svg_chart(f"{chart[0]}-{number}", *chart) for number, chart in enumerate(charts_of(pooled), 1)]
     content |= {"sections": _in_sections(charts), "first_chart": charts[0], **script()}
     path = Path(path)
-    atomic_files.write(path, with_rules_once(templates().get_template("report.html").render(content)))
+    atomic_files.write(path, templates().get_template("report.html").render(content))
     return path
 
 
