@@ -2,15 +2,11 @@
 
 from dataclasses import replace
 
-import pytest
-
 from tests.support import rows as maker
 from workbench import store
 from workbench.analysis.advisor import advise
 from workbench.analysis.breakeven import breakeven
-from workbench.analysis.compare_devices import compare_device_sentences
 from workbench.analysis.configurations import groups
-from workbench.analysis.recommendation import recommend
 from workbench.analysis.standings import make_standings
 from workbench.plots import phases, style
 from workbench.reports.report_tables import command_of
@@ -34,26 +30,11 @@ def test_there_is_a_break_even_of_each_number_of_trainers_in_one_group():
         assert even.status == "crossing"
         assert even.low <= maker.crossing(law) <= even.high
     assert "CSR ours, 2 trainers (" in found[2].sentence
-    assert any("time moves with trainers: that of CSR ours (" in text for text in advise(frame).would_change)
     assert [name.split(" · ")[0] for name in make_standings(group, "seconds_step").candidates] == [
         "dense",
         "CSR ours",
         "CSR ours, 2 trainers",
     ]
-
-
-@pytest.mark.parametrize(
-    ("law", "first", "second"), [(SLOW, "one process is", "2 trainers"), (FAST, "2 trainers are", "one process")]
-)
-def test_trainers_are_compared_with_one_process_at_both_ends(law, first, second):
-    frame = swept(law)
-    results = [text for text in compare_device_sentences(groups(frame)) if " faster than " in text]
-    assert results
-    assert all(
-        f" density {first} " in text and f" faster than {second}, each at its fastest" in text for text in results
-    )
-    assert set(results) <= set(advise(frame).time)
-    assert (recommend(swept(law, densities=(0.03,))).settings or {})["trainers"] == (1 if law is SLOW else 2)
 
 
 def test_the_best_trainers_have_the_verdict_and_their_command():
@@ -68,8 +49,3 @@ def test_the_best_trainers_have_the_verdict_and_their_command():
     assert len(markers) == 6, "of charts without lines"
     untimed = row | dict.fromkeys(map("seconds_{}".format, phases.PHASES))
     assert phases._note(untimed, phases.phases_of(untimed), 2).endswith(", phases not timed")
-
-
-def test_one_number_of_trainers_is_compared_with_none():
-    assert list(compare_device_sentences(groups(swept()))) == []
-    assert list(compare_device_sentences(groups(store.frame(maker.sweep(laws=(maker.DENSE, SLOW)))))) == []

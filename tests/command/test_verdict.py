@@ -47,20 +47,6 @@ def test_the_legend_explains_the_signs_that_the_table_shows(width, is_shown):
     assert ("≈" in printed.get()) is is_shown
 
 
-def test_what_several_trainers_gain_is_among_the_last_words(monkeypatch):
-    """Only the report said so, of a sweep that was made to ask it."""
-    laws = (maker.DENSE, maker.SPARSE, replace(maker.SPARSE, trainers=2, fixed=3e-3))
-    console = Console(width=200)
-    monkeypatch.setattr(terminal, "console", console)
-    with console.capture() as printed:
-        terminal.conclude(terminal.make_conclusion(store.frame(maker.sweep(laws=laws))))
-    said = printed.get()
-    assert "one process is" in said.partition("Devices and trainers")[2].partition("Mind")[0]
-    with console.capture() as printed:
-        terminal.conclude(terminal.make_conclusion(store.frame(maker.sweep(COMPETITORS))))
-    assert "Devices and trainers" not in printed.get()
-
-
 def test_the_verdict_without_rows_is_a_sentence():
     console = Console(width=80)
     with console.capture() as printed:

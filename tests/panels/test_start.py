@@ -255,9 +255,7 @@ def test_compare_tells_what_changed_between_two_runs(start, run):
 
 
 def test_advice_is_measured_on_a_thread_and_shown_with_its_command(start, monkeypatch):
-    result = SimpleNamespace(
-        headline=Statement("Go <sparse>."), grounds=(Statement("Since it is faster."),), would_change=()
-    )
+    result = SimpleNamespace(headline=Statement("Go <sparse>."), grounds=(Statement("Since it is faster."),))
     guess = "The label is the column 'a' (its name). Another one: --label NAME (in Python label=\"NAME\")."
     command = "workbench train --dataset uniform"
     answer = SimpleNamespace(recommendation=result, command=command, spent="3 trials", guesses=(guess,))

@@ -97,7 +97,7 @@ def test_the_answer_comes_first_a_number_a_table_a_chart_then_words_and_grounds(
     assert page.headings[0] == ("h1", "Known law")
     order = [
         "Answer",
-        "Why, and what would change it",
+        "Why",
         "Break-evens",
         "Speed",
         "Memory",

@@ -113,21 +113,6 @@ def test_the_verdict_table_links_each_number_to_its_row(tmp_path, stored):
     assert all(f'<tr id="{place}">' in page for place in linked)
 
 
-@pytest.mark.usefixtures("no_charts")
-@pytest.mark.parametrize("kind", [".html", ".md"])
-def test_how_far_the_answer_moves_is_told_under_the_verdict_from_the_sweep_of_structures_beside_it(
-    tmp_path, stored, kind
-):
-    alone = export.write_report(stored, tmp_path / f"a{kind}").read_text(encoding="utf-8")
-    assert "was not measured on this machine" in alone.replace("\u00a0", " ")
-    for dataset, slope in (("uniform", 0.1), ("mixed", 0.15)):
-        for row in maker.sweep((maker.DENSE, replace(maker.SPARSE, slope=slope)), (0.01, 0.1), dataset=dataset):
-            store.append(tmp_path / "structure.jsonl", row)
-    page = export.write_report(stored, tmp_path / f"a{kind}").read_text(encoding="utf-8").replace("\u00a0", " ")
-    assert page.index("How sure: ") < page.index("between data sets: at ") < page.rindex("Break-evens")
-    assert "From the sweep structure on this machine" in page
-
-
 def test_a_charts_points_say_their_values_where_the_pointer_rests():
     figure = Figure(figsize=(9, 6))
     plots.draw("time_density", store.frame(maker.sweep(noise=0.01)), figure)

@@ -1,21 +1,17 @@
 """The answer in plain words: whether to go sparse, with what, from which density on, and by how much."""
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
-from workbench import settings
-from workbench.analysis import compare_devices, configurations, execution, outliers, recommendation, verdict_text
+from workbench.analysis import configurations, outliers, verdict_text
 from workbench.analysis.answers import Shown, answered_groups
 from workbench.analysis.breakeven import (
     BreakEven,
     baseline,
     breakeven_of,
-    breakevens_of_group,
     format_density_ranges,
     list_open_contests,
     probable_clauses,
@@ -44,17 +40,15 @@ __all__ = ["MEASURES", "Advice", "advise", "headline"]
 
 NOISY = 1.5
 """Where no smaller factor than this can be told, a warning says so."""
-_SETTINGS = {setting.name: setting.noun for setting in settings.SETTINGS if setting.noun} | {"machine": "machine"}
 
 
 def warnings(groups: Sequence[configurations.Group]) -> Iterator[str]:
-    """Yield the caveats: unequal execution, worse lazy models, densified operations, hashed columns, disturbed trials.
+    """Yield the caveats: worse lazy models, densified operations, hashed columns, disturbed trials.
 
     `groups` hold pooled records of comparable configurations. How disturbed and noisy the first one is, is left to
     `certainty_sentences`.
     """
     rows = [row for group in groups for row in group.rows]
-    yield from _unequal_execution(groups)
     yield from _lazy(groups)
     yield from _densified(rows)
     yield from dict.fromkeys(row["hashed"] for row in rows if row.get("hashed"))
@@ -67,21 +61,6 @@ def warnings(groups: Sequence[configurations.Group]) -> Iterator[str]:
     if lost:
         counts = join_items(f"{name} in {format_count(count, 'configuration')}" for name, count in lost.items())
         yield f"Values that were not finite are missing: {counts}."
-
-
-def _unequal_execution(groups: Sequence[configurations.Group]) -> Iterator[str]:
-    """Yield a sentence per group on its unequally executed contest in time whose ratio is nearest 1.
-
-    `groups` hold pooled records of comparable configurations.
-    """
-    for group in groups:
-        at = configurations.by_density(group.rows)
-        met = contests_of_group(group, "seconds_step")
-        described = [(one, execution.describe_inequality(one, at[one.sparse["density"]])) for one in met if one.sparse]
-        if unequal := [(one, text) for one, text in described if text]:
-            near, text = min(unequal, key=lambda pair: abs(math.log(pair[0].known[2].value)))
-            where = format_densities([near])
-            yield f"At {where}{_densities_clause(group, groups)} {text[:1].lower()}{text[1:]}"
 
 
 def _disturbances(rows: Sequence[configurations.Record]) -> Iterator[str]:
@@ -155,49 +134,6 @@ def _reason(status: str, rows: Sequence[configurations.Record]) -> str:
     reasons = [row["reason"] or "no reason given" for row in rows if row["status"] == status]
     example = "" if len(set(reasons)) == 1 else "for example: "
     return f"{len(reasons)} {status} ({example}{reasons[0].rstrip('.')})"
-
-
-def list_sensitivities(groups: Sequence[configurations.Group]) -> Iterator[str]:
-    """Yield a sentence per varied setting that moves the break-even in time, then one on fixed settings.
-
-    `groups` hold pooled records of comparable configurations.
-    """
-    varied = [name for name in _SETTINGS if len(_values(name, groups)) > 1]
-    evens = [even for group in groups for even in breakevens_of_group(group, "seconds_step")]
-    for name in varied:
-        yield from _largest_effect(name, evens)
-    shared = [name for name in _SETTINGS if name not in varied and name in groups[0].settings and name != "machine"]
-    fixed = configurations.describe(groups[0].settings, shared)
-    yield f"Everything was measured with {fixed}; other settings were not measured."
-
-
-def _values(name: str, groups: Sequence[configurations.Group]) -> set:
-    """Return the distinct values of the setting `name`, taken from the groups' settings or from the records."""
-    return {group.settings[name] if name in group.settings else row[name] for group in groups for row in group.rows}
-
-
-def _largest_effect(name: str, evens: Sequence[BreakEven]) -> Iterator[str]:
-    """Yield at most one sentence: the first case in which values of setting `name` give disjoint break-even intervals.
-
-    All other settings must be equal.
-    """
-    sets: dict[tuple, dict[Any, BreakEven]] = {}
-    for even in evens:
-        rest = tuple((key, value) for key, value in even.settings.items() if key != name)
-        if even.status == "crossing":
-            sets.setdefault(rest, {})[even.settings[name]] = even
-    by_value = next((each for each in sets.values() if _are_disjoint(list(each.values()))), None)
-    if by_value:
-        at = [(value, even) for value, even in by_value.items()]
-        each = join_items(f"{even.place} with {_SETTINGS[name]} {value}" for value, even in sorted(at))
-        usual: dict[str, dict[str, Any]] = {"device": {"device": "cpu"}, "trainers": {"trainers": 1}}
-        line = name_configuration(at[0][1].settings | usual.get(name, {}))
-        yield f"The break-even in time moves with {_SETTINGS[name]}: that of {line} is {each}."
-
-
-def _are_disjoint(evens: Sequence[BreakEven]) -> bool:
-    """Return whether any two of the break-even intervals (low, high) do not overlap."""
-    return any((even.high or 0.0) < (other.low or 0.0) for even in evens for other in evens)
 
 
 def _lazy(groups: Sequence[configurations.Group]) -> Iterator[str]:
@@ -347,8 +283,7 @@ class Advice:
     """Conclusions from the rows, in sentences. `verdict` is the answer; the rest are its grounds, in reading order.
 
     `certainty_sentences` says how sure the verdict is; `time` and `memory` go through the densities; `warnings` names
-    what makes a win doubtful; `count_failures` counts the configurations without a result; `list_sensitivities` says
-    what the answer depends on.
+    what makes a win doubtful; `count_failures` counts the configurations without a result.
     """
 
     verdict: str
@@ -357,12 +292,11 @@ class Advice:
     memory: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
-    would_change: tuple[str, ...] = ()
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """All sentences in reading order: verdict, certainty, time, memory, warnings, failures, sensitivities."""
-        grounds = (*self.time, *self.memory, *self.warnings, *self.failures, *self.would_change)
+        """All sentences in reading order: verdict, certainty, time, memory, warnings, failures."""
+        grounds = (*self.time, *self.memory, *self.warnings, *self.failures)
         return (*filter(None, (self.verdict, self.certainty)), *grounds)
 
     def __str__(self) -> str:
@@ -387,15 +321,10 @@ def advise(frame: pd.DataFrame, shown: Shown = None) -> Advice:
     return Advice(
         verdict=_verdict(groups),
         certainty=certainty_sentences(groups[0]),
-        time=(*sentences["seconds_step"], *compare_devices.compare_device_sentences(groups)),
-        memory=(
-            *sentences["bytes_peak"],
-            *recommendation.compact_storage_sentences(groups),
-            *recommendation.best_of_all_sentences(groups),
-        ),
+        time=tuple(sentences["seconds_step"]),
+        memory=(*sentences["bytes_peak"],),
         warnings=tuple(warnings(groups)),
         failures=tuple(count_failures(groups)),
-        would_change=(*list_sensitivities(groups), *compare_devices.compare_machine_sentences(pooled)),
     )
 
 

@@ -5,7 +5,6 @@ of configurations at one density: the data's own if that was measured, else the 
 most configurations were measured. Of batch sizes and devices it is the smallest batch that is nearly as fast as any.
 """
 
-import math
 from collections import Counter
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
@@ -19,7 +18,6 @@ from workbench.analysis.compare import PREDICTED, Contest, barred_of_group, cont
 from workbench.analysis.configurations import Group, Record, once_per_frame
 from workbench.analysis.estimates import PREDICTION, TIME, estimate_of, posterior_of
 from workbench.analysis.grades import comparison_facts
-from workbench.measure.posterior import EQUIVALENCE_MARGIN
 
 MEMORY = "bytes_peak"
 NEAR = 1.25
@@ -176,14 +174,3 @@ def _of_better_side(best: Record | None, rows: Sequence[Record], time: Contest) 
     if named is None or (best is not None and configurations.is_dense(best) == configurations.is_dense(named)):
         return best
     return best_record([row for row in rows if configurations.is_dense(row) == configurations.is_dense(named)]) or named
-
-
-def smallest_record(rows: Sequence[Record]) -> Record | None:
-    """Return the record of least memory whose time is at most 10 % above the least (upper bound); None if none ran."""
-    first = best_record(rows)
-    if first is None:
-        return None
-    found = posterior_of([first, *(row for row in rows if row is not first)], TIME)
-    rest = [row for row in rows if row is not first]
-    near = [rest[k - 1] for k in found.names if k and found.ratio(k, 0).high <= EQUIVALENCE_MARGIN]
-    return min([first, *near], key=lambda row: row[MEMORY] or math.inf)

@@ -193,7 +193,7 @@ def headline_of(group: configurations.Group, measure: str) -> Headline:
         sides[0] = sides[0].removesuffix(each)
     own = ", the data's own density" if one.asked_density is None else " density"
     where = f"At {formatting.format_density(one.density or 0.0)}{own}. {'; '.join(sides)}."
-    executed = execution.describe_contest(one, group.rows, measure)
+    executed = execution.describe_sides(one)
     return Headline(measure, _number(one, measure), where, finding, (sparse, dense), executed)
 
 

@@ -76,10 +76,8 @@ class Advice:
         from workbench.reports import export
 
         recommendation = self._answer.recommendation
-        grounds, would_change = (
-            tuple(said.text for said in part) for part in (recommendation.grounds, recommendation.would_change)
-        )
-        predicted = Sentences(recommendation.headline.text, time=grounds, would_change=would_change)
+        grounds = tuple(said.text for said in recommendation.grounds)
+        predicted = Sentences(recommendation.headline.text, time=grounds)
         self.result.folder.mkdir(parents=True, exist_ok=True)
         return export.write_report(self.result.folder, path, predicted=predicted, quote_formulas=quote_formulas)
 
@@ -133,7 +131,7 @@ class Advice:
         recommendation = self._answer.recommendation
         return [
             recommendation.headline.text,
-            *(said.text for said in (*recommendation.grounds, *recommendation.would_change)),
+            *(said.text for said in recommendation.grounds),
         ]
 
     def __repr__(self) -> str:

@@ -96,11 +96,10 @@ def show(answer: Answer, is_verbose: bool = False) -> None:
     """
     recommendation = answer.recommendation
     terminal.console.print(Panel(Text(recommendation.headline.text), title="Recommended", title_align="left"))
-    for heading, sentences in (("Why", recommendation.grounds), ("What would change it", recommendation.would_change)):
-        if sentences:
-            terminal.console.print(heading, style="bold")
-            for said in sentences:
-                terminal.console.print(Padding(_line(said, is_verbose), (0, 0, 0, 2)))
+    if recommendation.grounds:
+        terminal.console.print("Why", style="bold")
+        for said in recommendation.grounds:
+            terminal.console.print(Padding(_line(said, is_verbose), (0, 0, 0, 2)))
     if answer.command:
         terminal.console.print("Train it with", style="bold")
         terminal.console.print(f"  {answer.command}", markup=False, highlight=False, soft_wrap=True)

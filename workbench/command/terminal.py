@@ -17,7 +17,7 @@ from rich.text import Text
 
 from kernels.registry import format_size
 from workbench import store
-from workbench.analysis import compare_devices, configurations, formatting
+from workbench.analysis import configurations, formatting
 from workbench.analysis.advisor import advise
 from workbench.analysis.answers import answered_groups
 from workbench.analysis.breakeven import breakevens_of_group
@@ -57,7 +57,7 @@ SIDES = ("best sparse", "best dense")
 @dataclass(frozen=True)
 class Conclusion:
     """A number and a table of each measure, the verdict in words, how sure it is, a sentence for each break-even,
-    warnings, how devices and trainers compare, and the report where one was written."""
+    warnings, and the report where one was written."""
 
     headlines: tuple[Headline, ...]
     standings: tuple[Standings, ...]
@@ -65,7 +65,6 @@ class Conclusion:
     certainty: str
     breakevens: tuple[str, ...]
     warnings: tuple[str, ...]
-    places: tuple[str, ...]
     report: Path | None = None
 
 
@@ -156,7 +155,6 @@ def conclude(ended: Conclusion) -> None:
     shown = format_verdict(ended, console, console.width - WIDTH_FRAME)
     console.print(Panel(shown, title="Verdict", title_align="left"))
     print_list("Break-even densities", ended.breakevens)
-    print_list("Devices and trainers", ended.places)
     print_list("Mind", ended.warnings)
     if ended.report is not None:
         console.print(f"\nReport: {ended.report.resolve()}", markup=False, soft_wrap=True)
@@ -182,7 +180,6 @@ def make_conclusion(frame: pd.DataFrame, report: Path | None = None) -> Conclusi
         advice.certainty,
         tuple(_breakeven_sentences(groups)),
         advice.warnings,
-        tuple(compare_devices.compare_device_sentences(groups)),
         report,
     )
 

@@ -127,11 +127,10 @@ def _verdict_text(advice: Advice) -> str:
 
 
 def recommendation_parts(recommendation: Recommendation) -> list[str]:
-    """Return pieces of HTML: the headline of a recommendation, its grounds, and what would change it."""
+    """Return pieces of HTML: the headline of a recommendation, and its grounds."""
     parts = [f'<p class="verdict"><strong>{html.escape(recommendation.headline.text)}</strong></p>']
-    for heading, sentences in (("Why", recommendation.grounds), ("What would change it", recommendation.would_change)):
-        items = "".join(f"<li>{html.escape(said.text)}</li>" for said in sentences)
-        parts += [f"<p><strong>{heading}</strong></p><ul>{items}</ul>"] if items else []
+    items = "".join(f"<li>{html.escape(said.text)}</li>" for said in recommendation.grounds)
+    parts += [f"<p><strong>Why</strong></p><ul>{items}</ul>"] if items else []
     return parts
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from workbench import atomic_files, spreadsheets, store
-from workbench.analysis import configurations, formatting, profiles
+from workbench.analysis import configurations, formatting
 from workbench.analysis.advisor import Advice
 from workbench.analysis.answers import answer_of, answered_groups
 from workbench.analysis.compare import contests_of_group
@@ -139,21 +139,9 @@ def write_report(
     if kind in TABLES:
         return _write_frame(store.frame() if is_empty else frame_of(paths), path, quote_formulas)
     frame = store.frame() if is_empty else answer_frame_of(paths)
-    given = _given(paths) | {"structures": _structures([*paths, path]), "predicted": predicted}
+    given = _given(paths) | {"predicted": predicted}
     write = report.markdown if kind == ".md" else report.html
     return write(frame, path, **given)
-
-
-def _structures(paths: Sequence[Path]) -> pd.DataFrame | None:
-    """Return the records of the sweep of several data sets, from the first folder next to these paths that has them.
-
-    None if there are none.
-    """
-    for path in paths:
-        for place in (path.parent / profiles.NAME, path.parent / f"{profiles.NAME}.jsonl"):
-            if (place / store.FILE).exists() or (place.suffix and store.is_stored(place)):
-                return frame_of(place)
-    return None
 
 
 def refuse_options(out: Path | None, markdown: bool) -> None:

@@ -18,7 +18,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from workbench import atomic_files, plots, store
-from workbench.analysis import compare_devices, configurations, formatting, profiles
+from workbench.analysis import configurations, formatting
 from workbench.analysis.advisor import MEASURES, Advice, advise
 from workbench.analysis.answers import answered_groups
 from workbench.analysis.breakeven import breakevens_of_group
@@ -133,19 +133,17 @@ def html(
     command: str,
     machine: Mapping[str, Any],
     spec: str = "",
-    structures: pd.DataFrame | None = None,
     predicted: Advice | None = None,
 ) -> Path:
     """Write one self-contained HTML file and return its path.
 
     `frame` is what `store.frame` gives, also empty; `command` makes the same records again, with the text `spec` in the
-    file spec.json where it takes one; `machine` is shown as a table, nested mappings flattened; `structures` are
-    records of the sweep of several data sets (`analysis.structure`). `predicted` is the answer if `frame` has no
-    records. Text from records is escaped, and cut if it is very long. Each chart is laid out twice: for wide windows
-    and for narrow ones.
+    file spec.json if it takes one; `machine` is shown as a table, nested mappings flattened. `predicted` is the answer
+    if `frame` has no records. Text from records is escaped, and cut if it is very long. Each chart is laid out twice:
+    for wide windows and for narrow ones.
     """
     pooled = configurations.pool_rounds(written_frame(frame))
-    content = _content(pooled, int(frame["run"].ne("").sum()), title, command, machine, structures, predicted)
+    content = _content(pooled, int(frame["run"].ne("").sum()), title, command, machine, predicted)
     content |= {"spec": written(spec, None)}
     charts = [_svg_chart(f"{chart[0]}-{number}", *chart) for number, chart in enumerate(charts_of(pooled), 1)]
     content |= {"sections": _in_sections(charts), "first_chart": charts[0], **script()}
@@ -162,7 +160,6 @@ def markdown(
     command: str,
     machine: Mapping[str, Any],
     spec: str = "",
-    structures: pd.DataFrame | None = None,
     predicted: Advice | None = None,
     pictures: bool = False,
 ) -> Path:
@@ -173,7 +170,7 @@ def markdown(
     """
     path, pooled = Path(path), configurations.pool_rounds(written_frame(frame))
     charts = [_png_chart(path, *chart) for chart in charts_of(pooled)] if pictures else []
-    content = _content(pooled, int(frame["run"].ne("").sum()), title, command, machine, structures, predicted)
+    content = _content(pooled, int(frame["run"].ne("").sum()), title, command, machine, predicted)
     content |= {"spec": written(spec, None), "charts": charts}
     plain = [report_tables.plain(data) for data in content.pop("standings")]
     content |= {"standings_time": plain[0] if plain else None, "standings_memory": plain[1] if plain else None}
@@ -194,7 +191,6 @@ def _content(
     title: str,
     command: str,
     machine: Mapping[str, Any],
-    structures: pd.DataFrame | None,
     predicted: Advice | None,
 ) -> dict[str, Any]:
     """Return {name: value} of what the templates of both formats show; `pooled` are the records pooled, of `count`.
@@ -215,13 +211,11 @@ def _content(
         "command": written(command, None),
         "verdict": advice.verdict,
         "certainty": advice.certainty,
-        "structure": profiles.structure_sentence(pooled, None if structures is None else written_frame(structures)),
         "advice": _sections(advice),
         "grounds": [(name, _by_group(said, groups)) for name, said in _sections(advice)],
         "breakevens": _breakevens(groups),
         "failures": _failures(groups),
         "machine": table_of(("what", "value"), _of_machine(written(machine))),
-        "machines": table_of(*compare_devices.table(pooled)),
         "versions": table_of(("what", "value"), _versions(rows)),
         "method": list(sentences(rows)),
         "columns": table_of(("column", "meaning"), ((c.name, c.meaning) for c in store.TRIALS.columns.values())),
@@ -265,7 +259,6 @@ def _sections(advice: Advice) -> list[tuple[str, tuple[str, ...]]]:
         "Memory": advice.memory,
         "Take care": advice.warnings,
         "Without a result": advice.failures,
-        "What would change the answer": advice.would_change,
     }
     return [(name, sentences) for name, sentences in named.items() if sentences]
 
