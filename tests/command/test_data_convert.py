@@ -1,4 +1,4 @@
-"""The command that converts data into shards, and training on what it made."""
+"""The command that converts data into a folder, and training on what it made."""
 
 import pytest
 from typer.testing import CliRunner
@@ -20,10 +20,10 @@ def rows(tmp_path):
 
 
 def test_a_file_is_converted_and_trained_on(rows, tmp_path):
-    code, said = called("data", "convert", rows, tmp_path / "X.sparse", "--shard-bytes", 2048, "--seed", 3)
+    code, said = called("data", "convert", rows, tmp_path / "X.sparse", "--seed", 3)
     assert code == 0, said
     assert "200 rows x 9 features, 400 entries, labels: 2 classes" in said
-    assert "shards, shuffled with seed 3" in said
+    assert ", shuffled with seed 3" in said
     assert data.load("sparse", path=tmp_path / "X.sparse", verify=True).rows == 200
     code, said = called("train", "--dataset", "sparse", "--path", tmp_path / "X.sparse", "--batch-rows", 20)
     assert code == 0, said
@@ -34,7 +34,7 @@ def test_rows_may_keep_their_order_and_a_reader_its_parameters(rows, tmp_path):
     words = (rows, tmp_path / "X.sparse", "--no-shuffle", "--kind", "numbers", "--reading", "features=12")
     code, said = called("data", "convert", *words)
     assert code == 0, said
-    assert "in 1 shard, in the order they came" in said
+    assert ", in the order they came" in said
     kept = data.load("sparse", path=tmp_path / "X.sparse")
     assert (kept.features, kept.kind, kept.y[:4].tolist()) == (12, "numbers", [0, 1, 0, 1])
 
@@ -46,7 +46,7 @@ def test_a_folder_that_is_there_is_refused(rows, tmp_path):
     assert "There is already" in said
 
 
-def test_a_folder_of_shards_is_known_for_one(rows, tmp_path):
+def test_a_folder_of_stored_rows_is_known_for_one(rows, tmp_path):
     called("data", "convert", rows, tmp_path / "X.sparse")
     code, said = called("data", "convert", tmp_path / "X.sparse", tmp_path / "Y.sparse", "--no-shuffle")
     assert code == 0, said

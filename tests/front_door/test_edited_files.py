@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
+from workbench.data.shards import converting
 
 from tests.support import rows
 from tests.support.mutations import WILD, damaged_bytes, draws
 from workbench import data, store, training
 from workbench.data.errors import DataError
-from workbench.data.shards import converting
 from workbench.data.tables.columns import columns_of
 from workbench.panels import state
 from workbench.reports import page
@@ -52,14 +52,14 @@ def make_run(folder: Path) -> None:
     (folder / "trials.jsonl").write_text(json.dumps(rows.sweep(rounds=1)[0]))
 
 
-def make_shards(folder: Path) -> None:
+def make_stored(folder: Path) -> None:
     made = data.load("uniform", rows=40, features=8, density=0.4, classes=3, cache=False)
-    converting.convert(made, folder, shard_bytes=2000)
+    converting.convert(made, folder)
 
 
 FILES: dict[str, tuple[Callable[[Path], None], Callable[[Path], Any], type[Exception]]] = {
     "model.json": (make_model, use_model, ModelFolderError),
-    "manifest.json": (make_shards, lambda folder: data.load("sparse", path=folder), DataError),
+    "meta.json": (make_stored, lambda folder: data.load("sparse", path=folder), DataError),
     "spec.json": (make_run, run_folder.read_spec, RunError),
     "plan.json": (make_run, run_folder.read_current_records, RowError),
     "machine.json": (make_run, lambda folder: page.machine_table(folder, []), RowError),

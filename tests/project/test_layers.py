@@ -90,10 +90,10 @@ DATA = {
     "profiles": {"dataset"},
     "files": {"labels", "dataset", "content"},
     "tables": {"labels", "files"},
-    "shards": {"labels", "dataset", "contract", "files", "batches"},
-    "text": {"labels", "dataset", "files", "batches", "shards"},
-    "exports": {"dataset", "contract", "files", "shards"},
-    "sources": {"labels", "dataset", "contract", "synthetic", "files", "tables", "shards", "text"},
+    "stored": {"labels", "dataset", "contract", "files", "batches"},
+    "text": {"labels", "dataset", "files", "batches"},
+    "exports": {"dataset", "contract", "files", "stored"},
+    "sources": {"labels", "dataset", "contract", "synthetic", "files", "tables", "stored", "text"},
 }
 
 HEAVY = ("cupy", "dask", "distributed", "torch", "tensorflow", "ipywidgets", "matplotlib", "sklearn", "pandas")
@@ -182,7 +182,7 @@ def test_arrows_between_rooms_of_data_do_not_turn_back():
     ("module", "source"),
     [
         ("workbench.data.labels", "from workbench.data.dataset.record import Dataset"),
-        ("workbench.data.shards.reading", "from workbench.data import text"),
+        ("workbench.data.stored.folder", "from workbench.data import text"),
         ("workbench.data.errors", "def late():\n    import workbench.data.cache"),
     ],
 )

@@ -114,7 +114,7 @@ def _text(path: Path, *lines: str) -> Path:
 
 
 @example("sparse")
-def _shards(folder: Path) -> dict[str, Any]:
+def _stored(folder: Path) -> dict[str, Any]:
     data.convert(labelled(), folder / "X.sparse")
     return {"path": folder / "X.sparse", "whole": True, "verify": True}
 

@@ -1,4 +1,4 @@
-"""Small folders of shards that several tests read."""
+"""Small folders of stored rows that several tests read."""
 
 import numpy as np
 
@@ -14,9 +14,9 @@ def drawn(rows=300, features=40, classes=3, groups=None, dtype=np.float32, value
     return data.Dataset("drawn", made.x.astype(dtype), made.y, made.labels, "here", "none", groups, {"seed": seed})
 
 
-def stored(folder, dataset, shuffle=None, shard_bytes=2048, **parameters):
+def stored(folder, dataset, shuffle=None, **parameters):
     """The set converted into the folder, opened."""
-    data.convert(dataset, folder, shuffle=shuffle, shard_bytes=shard_bytes, **parameters)
+    data.convert(dataset, folder, shuffle=shuffle, **parameters)
     return data.load("sparse", path=folder)
 
 

@@ -80,7 +80,7 @@ def test_the_last_rows_are_held_out_and_nothing_is_read_before_it_is_trained_on(
 
 
 @pytest.mark.parametrize("settings", [{}, {"reading": "whole=true"}, {"shuffle": False}])
-def test_a_trial_trains_on_a_folder_of_shards(kept, settings):
+def test_a_trial_trains_on_a_folder_of_stored_rows(kept, settings):
     row = row_of(configuration(kept, **settings))
     assert (row["status"], row["reason"]) == ("ok", "")
     assert (row["rows_trained"], row["rows_total"], row["features"]) == (400, 500, 40)
@@ -106,7 +106,7 @@ def test_dense_batches_are_made_of_stored_rows_and_told(kept):
 
 
 def test_predicted_bytes_of_stored_rows_are_those_of_the_buffer(tmp_path):
-    kept = stored(tmp_path / "X.sparse", drawn(40_000, 400), shuffle=0, shard_bytes=2**20)
+    kept = stored(tmp_path / "X.sparse", drawn(40_000, 400), shuffle=0)
     rows = [row_of(configuration(kept, reading=reading, epochs=0)) for reading in (None, "whole=true")]
     assert [row["status"] for row in rows] == ["ok", "ok"]
     assert rows[0]["bytes_predicted"] < 0.6 * rows[1]["bytes_predicted"]
@@ -132,7 +132,7 @@ def some(seed):
         x = csr(np.arange(0, 2000 * each + 1, each), columns.ravel(), random.random(2000 * each), (2000, 1000 * each))
         yield x, labels
 
-data.convert(blocks(some(0)), path, shuffle=0, shard_bytes=2**22)
+data.convert(blocks(some(0)), path, shuffle=0)
 kept = data.load("sparse", path=path)
 y = data.targets(kept, "binary")
 setup = training.Setup(model="logistic", batch_rows=500)

@@ -64,9 +64,9 @@ COMPRESSED = (scipy.sparse.csr_array, scipy.sparse.csr_matrix, scipy.sparse.csc_
 def feed_of(source: Source, taker: str, *, rows: int, shuffle: bool, seed: int, last: str) -> Feed:
     """Return a `Feed` unchanged; of a data set, a file or a folder a feed with batches of `rows` rows.
 
-    A path is read by the data set that `data.guess` names. A folder of shards, `X.sparse`, is read as it is trained on
-    and may be larger than memory, as may the rows of a data set that are stored. Raises DataError for anything else;
-    `taker` names who asks in its message.
+    A path is read by the data set that `data.guess` names. A folder of stored rows, `X.sparse`, is read during
+    training and may be larger than memory, as may the rows of a data set that are stored. Raises DataError for anything
+    else; `taker` names who asks in its message.
     """
     if isinstance(source, str | os.PathLike):
         reader, options, _ = data.guess(source)

@@ -174,7 +174,6 @@ def convert(
     folder: Path,
     shuffle: Annotated[bool, typer.Option()] = True,
     seed: Annotated[int, typer.Option(min=0)] = 0,
-    shard_bytes: Annotated[int, typer.Option(min=1024)] = 2**27,
     **files: str,
 ) -> None:
     """Convert data into a folder that may be larger than memory; train on it with --dataset sparse --path FOLDER.
@@ -189,8 +188,6 @@ def convert(
         Random order, without which no rows can be held out.
     seed
         Draws the order.
-    shard_bytes
-        Bytes of a shard; memory holds about three.
 
     Examples
     --------
@@ -200,11 +197,11 @@ def convert(
     from workbench.command import data_source
 
     name, parameters = data_source.named_source(source, **files)
-    convert_data(name, parameters, folder, seed if shuffle else None, shard_bytes)
+    convert_data(name, parameters, folder, seed if shuffle else None)
 
 
-def convert_data(name: str, parameters: Mapping[str, Any], folder: Path, shuffle: int | None, shard_bytes: int) -> None:
-    """Convert the data set `name` into `folder` as shards, showing progress; print what was made.
+def convert_data(name: str, parameters: Mapping[str, Any], folder: Path, shuffle: int | None) -> None:
+    """Convert the data set `name` into `folder`, showing progress; print what was made.
 
     `shuffle` is the seed of the order, None to keep it. Raises data.DataError if it cannot be read.
     """
@@ -222,15 +219,13 @@ def convert_data(name: str, parameters: Mapping[str, Any], folder: Path, shuffle
             """Update the bar to the stage and the number of rows that are done."""
             shown.update(task, description=progress.stage, completed=progress.rows, total=progress.total)
 
-        made = data.convert(name, folder, shuffle=shuffle, shard_bytes=shard_bytes, progress=tell, **parameters)
-    size = sum(entry.bytes for shard in made.shards for entry in shard.files.values())
+        made = data.convert(name, folder, shuffle=shuffle, progress=tell, **parameters)
     rows, features = made.shape
     about = f"{format_count(rows, 'row')} x {format_count(features, 'feature')}, {format_count(made.nnz, 'entry')}"
     about += f", labels: {made.labels}"
     order = "in the order they came" if made.shuffle is None else f"shuffled with seed {made.shuffle}"
     console.print(f"{folder}: {about}", markup=False, highlight=False, soft_wrap=True)
-    shards = format_count(len(made.shards), "shard")
-    console.print(f"{format_size(size)} in {shards}, {order}", markup=False, highlight=False, soft_wrap=True)
+    console.print(f"{format_size(sum(made.bytes.values()))}, {order}", markup=False, highlight=False, soft_wrap=True)
 
 
 INDENT, WIDEST = "  ", 100

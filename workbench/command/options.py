@@ -34,7 +34,7 @@ _OPTIONS = {
     "update updates hold holds launch launches lazy search candidate budget seconds trial_seconds first_seconds rounds "
     "seed quick dry_run yes",
     "Machine": "device devices threads serial trainers cluster address",
-    "Output": "run save force checkpoints detach json verbose results charts shard_bytes",
+    "Output": "run save force checkpoints detach json verbose results charts",
 }
 OPTION_PANELS = {panel: tuple(names.split()) for panel, names in _OPTIONS.items()}
 """Options by the heading that they stand under in the help of a command with more than `FEW_OPTIONS` of them."""

@@ -4,13 +4,13 @@
 `stdlib` is the source text of the running Python, `uniform` and `power_law` are drawn from a seed, others read files of
 yours, and `guess` says which one reads what; `guess_columns` says what the columns of a table are. `sparse` reads a
 folder that `convert` wrote and that may be larger than memory. `Batches` cuts mini-batches from arrays;
-`StoredBatches` reads them from shards when needed, and `batches_of` takes what suits X.
+`StoredBatches` reads them from a folder when needed, and `batches_of` takes what suits X.
 
 What labels mean, classes, numbers or several classes a row, is said by `kind` or guessed from the file, and
 `str(dataset.labels)` tells the guess; `targets` makes of them what a model is trained towards, `summary` says it in a
 line. A held-out or later file is read `like` the first. `profile` counts what decides whether sparse formats pay.
 
-Packages, each described in its `__init__.py`: `labels`, `dataset`, `batches`, `files`, `tables`, `text`, `shards`,
+Packages, each described in its `__init__.py`: `labels`, `dataset`, `batches`, `files`, `tables`, `text`, `stored`,
 `sources`, `exports`, `profiles`.
 
 How to add a data set: write one file in the folder `sources` that ends in `register(Source(...))`; `npz.py` is the one
@@ -40,8 +40,8 @@ _MODULES = {
     "files.types": "guess",
     "labels": "Labels",
     "profiles": "Profile profile",
-    "shards.batches": "StoredBatches batches_of",
-    "shards.converting": "Progress convert",
+    "stored.batches": "StoredBatches batches_of",
+    "stored.converting": "Progress convert",
     "tables": "guess_columns",
 }
 """Public names by the submodule that each is imported from when it is first used; `__init__.pyi` has their types."""

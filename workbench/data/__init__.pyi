@@ -38,8 +38,8 @@ from workbench.data.files.types import guess as guess
 from workbench.data.labels import Labels as Labels
 from workbench.data.profiles import Profile as Profile
 from workbench.data.profiles import profile as profile
-from workbench.data.shards.batches import StoredBatches as StoredBatches
-from workbench.data.shards.batches import batches_of as batches_of
-from workbench.data.shards.converting import Progress as Progress
-from workbench.data.shards.converting import convert as convert
+from workbench.data.stored.batches import StoredBatches as StoredBatches
+from workbench.data.stored.batches import batches_of as batches_of
+from workbench.data.stored.converting import Progress as Progress
+from workbench.data.stored.converting import convert as convert
 from workbench.data.tables import guess_columns as guess_columns

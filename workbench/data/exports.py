@@ -18,7 +18,7 @@ from workbench import atomic_files
 from workbench.data import contract
 from workbench.data.dataset.record import Dataset, RowBlock, StoredRows
 from workbench.data.errors import DataError, import_optional
-from workbench.data.shards.converting import blocks_of
+from workbench.data.stored.converting import blocks_of
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ register, names, get = _exports.register, _exports.names, _exports.get
 
 
 def export(dataset: Dataset | str | os.PathLike, path: str | os.PathLike, to: str) -> None:
-    """Write a data set, or a folder of shards, as a new file of the kind `to`, such as "svmlight", for other programs.
+    """Write a data set, or a folder of rows, as a new file of the kind `to`, such as "svmlight", for other programs.
 
     Stored rows are read block by block where the kind allows. Labels that are classes are written by name where the
     file can hold text. Files are written under a temporary name and renamed at the end. Raises DataError for an unknown

@@ -220,8 +220,8 @@ def test_the_reader_of_a_folder_is_guessed(tmp_path):
     (tmp_path / "X.sparse").mkdir()
     with pytest.raises(DataError, match=r"X.sparse looks like an empty folder, .* Give a file of it"):
         data.guess(tmp_path / "X.sparse")
-    (tmp_path / "X.sparse" / "manifest.json").write_text("{}")
-    assert data.guess(tmp_path / "X.sparse") == ("sparse", {}, "it looks like a folder of shards")
+    (tmp_path / "X.sparse" / "indptr.npy").write_bytes(b"")
+    assert data.guess(tmp_path / "X.sparse") == ("sparse", {}, "it looks like a folder of stored rows")
 
 
 def test_an_npz_archive_is_guessed_by_what_it_holds(tmp_path):

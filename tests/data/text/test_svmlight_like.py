@@ -63,7 +63,7 @@ def test_an_invalid_line_is_named_by_the_file_itself(tmp_path):
 
 
 @pytest.mark.parametrize("text", [WORDS, FIELDS, COUNTS])
-def test_they_are_converted_to_shards(tmp_path, text):
+def test_they_are_converted(tmp_path, text):
     (tmp_path / "rows.txt").write_text(text)
     data.convert("svmlight", tmp_path / "X.sparse", path=tmp_path / "rows.txt")
     stored = data.load("sparse", path=tmp_path / "X.sparse", whole=True)

@@ -207,7 +207,7 @@ def test_memory_does_not_grow_with_the_file(name, tmp_path, monkeypatch):
     for number, rows in enumerate((1000, 1000, 4000)):  # the first to load the code
         parameters = WRITERS[name](tmp_path, rows)
         tracemalloc.start()
-        data.convert(name, tmp_path / str(number), shard_bytes=2**14, **parameters)
+        data.convert(name, tmp_path / str(number), **parameters)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[2] < 1.5 * peaks[1]

@@ -315,14 +315,19 @@ class Part(NamedTuple):
 def part_paths(path: str | os.PathLike) -> list[Path]:
     """Return the files of a folder in the natural order of their names, without empty and hidden ones (. and _).
 
-    Returns [] if the folder holds another folder, or is one of shards. Raises DataError for a link to no file.
+    Returns [] if the folder holds another folder, or stored rows. Raises DataError for a link to no file.
     """
     entries = [entry for entry in Path(path).iterdir() if not entry.name.startswith((".", "_"))]
     if broken := next((entry for entry in entries if not entry.exists()), None):
         raise DataError(f"{broken} is a link to a file that does not exist; expected a file of data.\nDelete the link.")
-    if any(entry.is_dir() for entry in entries) or (Path(path) / "manifest.json").is_file():
+    if any(entry.is_dir() for entry in entries) or _holds_stored_rows(Path(path)):
         return []
     return sorted((entry for entry in entries if entry.stat().st_size), key=_natural)
+
+
+def _holds_stored_rows(path: Path) -> bool:
+    """Return whether a folder was written by `data.convert`, by this version or the former one."""
+    return any((path / name).is_file() for name in ("indptr.npy", "manifest.json"))
 
 
 def _natural(path: Path) -> list[tuple[bool, int | str]]:
@@ -376,9 +381,9 @@ NOT_JOINED = ("an ARFF file, as text", BELOW_COUNTS, DOCWORD)
 
 
 def _kind_of_folder(path: Path) -> Kind:
-    """Return the kind of a folder: shards, documents by class, part files, or unreadable, with what to do."""
-    if (path / "manifest.json").is_file():
-        return _read_by("a folder of shards", "sparse")
+    """Return the kind of a folder: stored rows, documents by class, part files, or unreadable, with what to do."""
+    if _holds_stored_rows(path):
+        return _read_by("a folder of stored rows", "sparse")
     if any((path / name).is_file() for name in (".zgroup", "zarr.json")):
         return _read_by("a folder of zarr", "anndata")
     for name, what, command in FOLDERS_OF_OURS:

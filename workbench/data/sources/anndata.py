@@ -40,7 +40,7 @@ def blocks(
     Only the observations are in memory, but all of a .zarr folder. Raises DataError when blocks are read.
     """
     if Path(path).is_dir():
-        from workbench.data.shards.converting import blocks_of
+        from workbench.data.stored.converting import blocks_of
 
         return blocks_of(make(path, column, layer, wanted))
     return blocks_of_file("anndata", _blocks(path, column, layer), path)

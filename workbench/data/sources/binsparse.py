@@ -13,7 +13,7 @@ from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks
 from workbench.data.errors import ADVICE_LABELS, DataError, MissingLabelsError, import_optional, reader_option_advice
 from workbench.data.files.reading import blocks_of_file, dataset_of, read_rows, reading_hdf5, refuse_fill_value
 from workbench.data.labels import GUESSED, NONE, Wanted, format_names
-from workbench.data.shards.shuffling import stack_with_labels
+from workbench.data.text.stacking import stack_with_labels
 
 WHAT = "a binsparse matrix in HDF5"
 ROWS_OF_BLOCK = 1 << 12

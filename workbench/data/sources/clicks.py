@@ -7,11 +7,11 @@ each two of them (Rendle 2010), so a model of pairs has something to find that a
 
 import numpy as np
 
+from kernels import structure
 from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset
 from workbench.data.errors import DataError
 from workbench.data.labels import Labels
-from workbench.data.shards.shuffling import hash_numbers
 from workbench.data.synthetic import LICENCE, ORIGIN, Popularity, require_at_least
 from workbench.formats.compressed import assemble, index_dtype
 
@@ -130,6 +130,11 @@ def _truth(chance: np.ndarray, y: np.ndarray) -> dict[str, float | None]:
     return {"log_loss_truth": float(loss), "auc_truth": auc}
 
 
+def _hash(numbers: np.ndarray, seed: int) -> np.ndarray:
+    """Return a uint64 hash of each integer, same shape, one-to-one per seed (SplitMix64, Steele, Lea, Flood 2014)."""
+    return structure.mix_bits(numbers.astype(np.uint64) + np.uint64((seed + 1) * int(structure.PLACE) % 2**64))
+
+
 def _one_hot(taken: np.ndarray, counts: np.ndarray, hashed: int | None):
     """Return CSR float32 [rows, features] of ones, the features of the columns side by side.
 
@@ -139,7 +144,7 @@ def _one_hot(taken: np.ndarray, counts: np.ndarray, hashed: int | None):
     starts = np.cumsum(widths) - widths
     places = taken
     if hashed is not None:
-        hashes = np.stack([hash_numbers(of_row, seed=column) for column, of_row in enumerate(taken)])
+        hashes = np.stack([_hash(of_row, column) for column, of_row in enumerate(taken)])
         places = (hashes % np.uint64(hashed)).astype(np.int64)
     (columns, rows), features = taken.shape, int(widths.sum())
     dtype = index_dtype(rows, features, rows * columns)

@@ -13,7 +13,7 @@ from workbench.data.errors import DataError, import_optional, reader_option_advi
 from workbench.data.files.reading import blocks_of_file, dataset_of, reading
 from workbench.data.files.types import OWN_KEY
 from workbench.data.labels import GUESSED, NONE, Wanted
-from workbench.data.shards.shuffling import stack_with_labels
+from workbench.data.text.stacking import stack_with_labels
 from workbench.formats.compressed import assemble
 
 WHAT = "a Parquet file that was exported here"

@@ -149,7 +149,7 @@ def blocks(
     _check(features, zero_based)
     zero_based = _base(path) if zero_based == "auto" else zero_based
     if wanted.kind in ("multilabel", NONE) or variant_of(path):
-        from workbench.data.shards.converting import blocks_of
+        from workbench.data.stored.converting import blocks_of
 
         return blocks_of(make(path, features, zero_based, wanted))
     with reading(path, TEXT):

@@ -16,8 +16,7 @@ from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks
 from workbench.data.errors import ADVICE_LABELS, ADVICE_LABELS_FILE, DataError, MissingLabelsError
 from workbench.data.files.reading import blocks_of_file, dataset_of, reading
 from workbench.data.labels import GUESSED, NONE, Wanted, format_names
-from workbench.data.shards.converting import blocks_of
-from workbench.data.shards.shuffling import Growing, stack_with_labels
+from workbench.data.stored.converting import blocks_of
 from workbench.data.tables.arrow import MISSING_WORDS, Texts, TextStore, arrow
 from workbench.data.tables.assembly import Learned, learn, missing_words
 from workbench.data.tables.blocks import TABLE, Block, Table
@@ -41,6 +40,7 @@ from workbench.data.tables.guessing import (
 )
 from workbench.data.tables.schema import BINS, Column
 from workbench.data.tables.sparse_fields import SparseTable
+from workbench.data.text.stacking import Growing, stack_with_labels
 
 BYTES_VALUE = 12
 """Bytes that are kept for each value at most, on average; its entry takes 8 in the matrix."""

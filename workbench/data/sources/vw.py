@@ -13,8 +13,8 @@ from workbench.data.files.labels import lacks_vw_label, read_unlabelled, require
 from workbench.data.files.opened import place_in
 from workbench.data.files.reading import blocks_of_file, check_features, dataset_of, reading
 from workbench.data.labels import GUESSED, NONE, Wanted
-from workbench.data.shards.shuffling import stack_with_labels
 from workbench.data.text import vowpal_wabbit
+from workbench.data.text.stacking import stack_with_labels
 from workbench.formats.compressed import assemble, index_dtype
 
 IMPORTANCE = ("refused", "ignored")

@@ -11,8 +11,8 @@ from workbench import data, formats
 from workbench.data import DataError
 from workbench.data.files import opened
 from workbench.data.labels import Wanted
-from workbench.data.shards import shuffling
-from workbench.data.shards.converting import LabelCollector
+from workbench.data.stored import converting
+from workbench.data.stored.converting import LabelCollector
 
 
 def svmlight(path, rows=300, labels=None, first=1, seed=0):
@@ -106,11 +106,11 @@ def test_labels_that_come_in_blocks_mean_what_they_do_together(parts, wanted):
     from workbench.data.labels import read_labels
 
     collector = LabelCollector(Wanted(**wanted), "blocks")
-    kept = [collector.add(part) for part in parts]
-    meaning, understood = collector.meaning()
+    for part in parts:
+        collector.add(part)
+    meaning, came = collector.read()
     expected, y = read_labels(np.concatenate(parts), Wanted(**wanted), str)
     assert meaning == expected
-    came = np.concatenate([understood(part) for part in kept])
     assert came.dtype == y.dtype
     np.testing.assert_array_equal(came, y)
 
@@ -118,7 +118,6 @@ def test_labels_that_come_in_blocks_mean_what_they_do_together(parts, wanted):
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        ([np.array([1, np.nan])], "row 1: the label nan is no finite number"),
         ([np.array([1.0]), np.array(["a"])], "are .*float64.* and from row 1 on .*text.*; keep to one"),
         ([np.zeros((2, 2)), np.zeros((2, 3))], "keep to one"),
         ([[(1, 2), (3,)]], "Labels of a block of blocks are a list; give columns"),
@@ -154,7 +153,6 @@ def test_blocks_that_do_not_go_together_are_refused(tmp_path, pairs, message):
     [
         ({"shuffle": -1}, "shuffle is -1; it is a seed"),
         ({"shuffle": True}, "shuffle is True"),
-        ({"shard_bytes": 10}, "shard_bytes is 10; it is a number of bytes, 1024 or more"),
         ({"kind": "classes"}, "convert has no parameter 'kind' here; there is: none for a data set"),
         ({"origin": 3}, "There is a int to convert; give the name of a data set"),
         ({"origin": "nothing"}, "nothing"),
@@ -173,23 +171,9 @@ def test_progress_is_told_of_both_stages(tmp_path):
     assert messages[-1] == data.Progress("writing", 300, 300)
 
 
-@pytest.mark.parametrize("most_bytes", [400, 4000])
-def test_rows_too_many_to_be_sorted_at_once_are_dealt_out_again(tmp_path, most_bytes):
-    made = drawn(groups=np.arange(300) // 3)
-    spool = shuffling.Shuffle(tmp_path / "spool", most_bytes)
-    keys = shuffling.hash_numbers(np.arange(300), 0)
-    for start in range(0, 300, 50):
-        part = shuffling.Rows(made.x[start : start + 50], made.y[start : start + 50], made.groups[start : start + 50])
-        spool.add(keys[start : start + 50], part)
-    came = [rows for rows in spool.ordered() if len(rows.y)]
-    order = np.argsort(keys)
-    np.testing.assert_array_equal(np.concatenate([rows.y for rows in came]), made.y[order])
-    np.testing.assert_array_equal(np.concatenate([rows.groups for rows in came]), made.groups[order])
-    np.testing.assert_array_equal(np.concatenate([rows.x.toarray() for rows in came]), made.x.toarray()[order])
-    assert not (tmp_path / "spool").exists()
+def test_memory_does_not_grow_with_the_set(tmp_path, monkeypatch):
+    monkeypatch.setattr(converting, "BUFFER_BYTES", 2**17)
 
-
-def test_memory_does_not_grow_with_the_set(tmp_path):
     def some(count):
         random = np.random.default_rng(0)
         for _ in range(count):
@@ -200,7 +184,7 @@ def test_memory_does_not_grow_with_the_set(tmp_path):
     peaks = []
     for number, count in enumerate((40, 8, 40)):  # 7 and 1.4 MB; the first to load the code
         tracemalloc.start()
-        data.convert(blocks(some(count)), tmp_path / str(number), shard_bytes=2**17)
+        data.convert(blocks(some(count)), tmp_path / str(number))
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[2] < 1.5 * peaks[1]

@@ -28,7 +28,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(tmp_path):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
     try:
-        with pytest.raises(DataError, match=r"X.sparse cannot be written: File too large. Choose another folder"):
+        with pytest.raises(DataError, match=r"X.sparse cannot be written: .*File too large.*\. Choose another folder"):
             data.convert(made, tmp_path / "X.sparse")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -37,7 +37,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(tmp_path):
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match=r"cannot be written: Not a directory"):
+    with pytest.raises(DataError, match=r"cannot be written: .*File exists: .*file'"):
         data.convert(drawn(), tmp_path / "file" / "X.sparse")
 
 
@@ -54,48 +54,31 @@ def test_a_file_that_changes_while_it_is_read_is_told(tmp_path):
     assert left_over(tmp_path) == []
 
 
-def test_what_is_being_written_by_another_process_is_left_alone_and_cleaned_once_it_was_killed(tmp_path):
+def test_a_conversion_that_is_killed_leaves_no_folder_and_the_next_one_removes_what_it_wrote(tmp_path):
     code = (
-        "import sys, time, numpy as np\n"
+        "import numpy as np\n"
         "from tests.support.stored_sets import block, blocks\n"
         "from workbench import data\n"
         "def endless():\n"
         "    while True:\n"
         "        yield block(1000)\n"
         "        print('block', flush=True)\n"
-        f"data.convert(blocks(endless()), {str(tmp_path / 'X.sparse')!r}, shuffle=None, shard_bytes=4096)\n"
+        f"data.convert(blocks(endless()), {str(tmp_path / 'X.sparse')!r}, shuffle=None)\n"
     )
     process = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE)
     try:
         assert process.stdout.readline() == b"block\n"
-        with pytest.raises(DataError, match=r"X.sparse is being written by another process"):
-            data.convert(drawn(), tmp_path / "X.sparse")
         process.send_signal(signal.SIGKILL)
     finally:
         process.kill()
         process.stdout.close()
         process.wait()
-    assert left_over(tmp_path) == [".X.sparse.partial"]
+    (partial,) = left_over(tmp_path)
     with pytest.raises(DataError, match="There is no file"):
         data.load("sparse", path=tmp_path / "X.sparse")
-    with pytest.raises(DataError, match=r"has no manifest.json: .* its conversion did not end"):
-        data.load("sparse", path=tmp_path / ".X.sparse.partial")
+    with pytest.raises(DataError, match=r"has no meta.json: .* its conversion did not end"):
+        data.load("sparse", path=tmp_path / partial)
     made = drawn()
     stored(tmp_path / "X.sparse", made)
     assert same(whole(tmp_path / "X.sparse"), made)
     assert left_over(tmp_path) == ["X.sparse"]
-
-
-def test_what_is_whole_is_locked_until_it_is_in_its_place(tmp_path, monkeypatch):
-    moved = Path.rename
-
-    def watched(path, target):
-        if target == tmp_path / "X.sparse":
-            with pytest.raises(DataError, match="is being written by another process"):
-                data.convert(drawn(), target)
-        return moved(path, target)
-
-    monkeypatch.setattr(Path, "rename", watched)
-    data.convert(drawn(), tmp_path / "X.sparse")
-    assert sorted(path.name for path in (tmp_path / "X.sparse").iterdir()) == ["00000", "manifest.json"]
-    assert whole(tmp_path / "X.sparse").rows == 300

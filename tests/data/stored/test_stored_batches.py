@@ -14,7 +14,7 @@ ROWS = 23
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory):
-    return stored(tmp_path_factory.mktemp("stored") / "X.sparse", drawn(ROWS, 90), shard_bytes=1024)
+    return stored(tmp_path_factory.mktemp("stored") / "X.sparse", drawn(ROWS, 90))
 
 
 def test_parts_of_the_rows_count_from_their_own_first(kept):
@@ -57,18 +57,18 @@ def test_wrong_arguments_are_refused(kept):
 def test_a_file_that_was_cut_short_is_refused_before_it_is_read(tmp_path):
     kept = stored(tmp_path / "X.sparse", drawn())
     batches = StoredBatches(kept.x, kept.y)
-    path = tmp_path / "X.sparse" / "00000" / "indices.npy"
+    path = tmp_path / "X.sparse" / "indices.npy"
     held = path.read_bytes()
     path.unlink()
     path.write_bytes(held[:-1])
-    with pytest.raises(DataError, match=r"indices.npy has .* bytes; the manifest says"):
+    with pytest.raises(DataError, match=r"indices.npy has .* bytes; meta.json says"):
         next(batches.epoch())
 
 
 def test_memory_is_that_of_the_buffer(tmp_path):
     peaks = []
     for rows in (1500, 12_000):
-        kept = stored(tmp_path / str(rows), drawn(rows, 400), shard_bytes=2**16)
+        kept = stored(tmp_path / str(rows), drawn(rows, 400))
         batches = StoredBatches(kept.x, None, 200, shuffle=True, buffer_rows=1000)
         next(batches.epoch())
         tracemalloc.start()
