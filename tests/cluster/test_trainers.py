@@ -123,7 +123,7 @@ def test_a_sweep_drops_configurations_of_more_trainers_than_threads_and_without_
 def test_generated_clicks_have_an_entry_a_field_and_labels_that_can_be_learnt(tmp_path):
     made = training.write(tmp_path / "x.sparse", 400, 4000, seed=1)
     found = data.load("sparse", path=str(tmp_path / "x.sparse"))
-    assert 0 < made - 400 * (training.FIELDS * 2 + 8 + 8) < 1000  # columns, pointers, labels; the headers of files
+    assert 0 < made - 400 * (training.FIELDS * 4 + 8 + 8) < 1000  # columns, pointers, labels; the headers of files
     assert found.x.shape == (400, 4000)
     assert np.diff(found.x.read(0, 400).indptr).tolist() == [training.FIELDS] * 400
     assert 0.2 < (found.y == 1).mean() < 0.9

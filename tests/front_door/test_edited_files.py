@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
-from workbench.data.shards import converting
+from workbench.data.stored import converting
 
 from tests.support import rows
 from tests.support.mutations import WILD, damaged_bytes, draws

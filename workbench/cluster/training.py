@@ -367,12 +367,11 @@ def blocks(rows: int, features: int, seed: int) -> Iterator[data.RowBlock]:
 def write(folder: Path, rows: int, features: int = 10**6, seed: int = 0) -> int:
     """Write generated rows into the folder as a stored data set, unless it exists; return the bytes of its files.
 
-    Click-like data of `features` columns by `seed`. Files have no values, which are all 1, and index types as small as
-    possible: in memory rows take more.
+    Click-like data of `features` columns by `seed`. Files have no values, which are all 1: in memory rows take more.
     """
     if not folder.exists():
         named = data.RowBlocks(blocks(rows, features, seed), "clicks", "generated", "none", features)
-        data.convert(named, folder, kind="classes", shard_bytes=1 << 26)
+        data.convert(named, folder, kind="classes")
     return sum(path.stat().st_size for path in folder.rglob("*.npy"))
 
 

@@ -70,7 +70,7 @@ class ArrayFile:
     def check(self, begin: int = 0, end: int | None = None) -> None:
         """Compare the chunks of bytes `begin` to `end` with their checksums; DataError if one differs."""
         last = len(self.checksums or ()) if end is None else -(-end // CHUNK)
-        for number in sorted(self.unchecked.intersection(range(begin // CHUNK, last))):
+        for number in sorted(self.unchecked.intersection(range(begin // CHUNK, last))) if self.unchecked else ():
             size = self.start + self.shape[0] * self.bytes_row
             chunk = np.empty(min(CHUNK, size - number * CHUNK), np.uint8)
             self._read_bytes(chunk, number * CHUNK)
@@ -342,13 +342,15 @@ class FolderRows(StoredRows):
         if lengths.min() < 0 or any(part[0] < 0 or part[-1] > stored for part in pointers):
             raise DataError(f"{self.place} is damaged: its row pointers fall, or do not end at its entries. {AGAIN}.")
         columns = np.empty(starts[-1], index_dtype(len(starts) - 1, features, starts[-1]))
-        data = np.ones(starts[-1], self.dtype)
+        data = np.empty(starts[-1], self.dtype)
         at = 0
         for part in pointers:
             end = at + part[-1] - part[0]
             arrays["indices"].read_into(columns[at:end], part[0])
             if "data" in arrays:
                 arrays["data"].read_into(data[at:end], part[0])
+            else:
+                data[at:end] = 1
             at = end
         x = assemble("csr", starts.astype(columns.dtype), columns, data, (len(starts) - 1, features))
         if not structure.in_range(columns, features):
