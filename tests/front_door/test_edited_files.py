@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
-from workbench.data.stored import converting
 
 from tests.support import rows
 from tests.support.mutations import WILD, damaged_bytes, draws
 from workbench import data, store, training
 from workbench.data.errors import DataError
+from workbench.data.stored import converting
 from workbench.data.tables.columns import columns_of
 from workbench.panels import state
 from workbench.reports import page
