@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -38,12 +38,16 @@ def have_trials_preloaded() -> None:
 
 
 def supervise(command: list[str], **_: object) -> SimpleNamespace:
-    """Do what the process would that `run_folder.start_run` starts, and be one that has ended."""
+    """Be the process that `run_folder.start_run` starts, which does all when it is waited for."""
     assert command[:-1] == COMMAND
-    have_trials_preloaded()
-    with kept_handlers():
-        status = runner.supervise(Path(command[-1]))
-    return SimpleNamespace(wait=lambda: status, pid=os.getpid())
+
+    def wait() -> int:
+        """Do what the process would."""
+        have_trials_preloaded()
+        with kept_handlers():
+            return runner.supervise(Path(command[-1]))
+
+    return SimpleNamespace(wait=wait, pid=os.getpid())
 
 
 def row_of_trial(request: dict[str, Any]) -> dict[str, Any]:
@@ -56,10 +60,8 @@ def row_of_trial(request: dict[str, Any]) -> dict[str, Any]:
 def supervised_here() -> Iterator[None]:
     """Let sweeps that are started inside be over when `run_folder.start_run` returns."""
     processes = SimpleNamespace(Popen=supervise, DEVNULL=subprocess.DEVNULL)
-    with (
-        mock.patch.object(run_folder, "subprocess", processes),
-        mock.patch.object(run_folder, "supervisor_in_waiting", nullcontext),
-    ):
+    threads = SimpleNamespace(Thread=lambda target, daemon: SimpleNamespace(start=target))
+    with mock.patch.multiple(run_folder, subprocess=processes, threading=threads):
         yield
 
 

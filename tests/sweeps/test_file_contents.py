@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.sweeps import swept
 from tests.support.tiny_sweeps import QUICK
-from workbench import atomic_files, data, store
+from workbench import data, store
 from workbench.data import content
 from workbench.panels.state import plan
 from workbench.sweeps import grid, run_folder
@@ -145,22 +145,6 @@ def test_a_plan_does_not_read_a_large_file_that_was_never_hashed(tmp_path, monke
     write(tmp_path / "d.txt", 6)
     monkeypatch.setattr(content, "_hash", lambda name: pytest.fail(f"{name} was read"))
     assert plan(spec_of(path), store.read(folder)).reused == 0
-
-
-def test_rows_from_before_content_was_recorded_are_read_and_it_is_told_that_they_are_measured_anew(tmp_path):
-    path, folder = write(tmp_path / "d.txt"), tmp_path / "run"
-    swept(spec_of(path), folder)
-    assert run_folder.replaced_records_warning(folder, spec_of(path)) == ""
-    [row] = store.read(folder)
-    (folder / store.FILE).unlink()
-    store.append(folder / store.FILE, row | {"content": None, "key": "of before"})
-    atomic_files.write(folder / run_folder.PLAN, '{"keys": ["of before"], "dropped": {}}')
-    assert [old["content"] for old in run_folder.read_current_records(folder)] == [None], "reports read it"
-    text = run_folder.replaced_records_warning(folder, spec_of(path))
-    assert text == (
-        f"{folder} has 1 row that does not say which content of its file was measured: it stays in trials.jsonl and is "
-        "measured anew."
-    )
 
 
 def test_data_that_is_drawn_has_no_content():

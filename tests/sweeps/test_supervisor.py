@@ -49,34 +49,23 @@ def test_a_trial_killed_from_outside_has_failed_and_a_supervisor_that_is_termina
     assert swept(spec_of(), folder).counts == {"ok": 2}
 
 
-def test_a_supervisor_in_waiting_takes_the_first_run_that_is_started(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with run_folder.supervisor_in_waiting():
-        (waiting,) = run_folder._waiting
-        folder = run_folder.start_run(spec_of(measure=SLOW), "run")
-        assert run_folder._waiting == []
-        child_at_work(folder)
-        assert folder.resolve() in set(running._active_folders())
-        assert run_folder.read_progress(folder).pid == waiting.pid
-        run_folder.stop_run(folder)
-        assert finish(folder).state == "stopped"
-    assert swept(spec_of(), folder).counts == {"ok": 2}
+def test_a_run_has_the_process_of_its_supervisor_from_its_start(tmp_path):
+    folder = run_folder.start_run(spec_of(measure=SLOW), tmp_path / "run")
+    begun = run_folder.read_progress(folder)
+    assert (begun.state, begun.stage) == ("starting", "")
+    child_at_work(folder)
+    assert folder.resolve() in set(running._active_folders())
+    assert run_folder.read_progress(folder).pid == begun.pid
+    run_folder.stop_run(folder)
+    assert finish(folder).state == "stopped"
 
 
-def test_a_supervisor_that_waits_for_no_run_ends_with_who_waits_for_it():
-    with run_folder.supervisor_in_waiting():
-        (waiting,) = run_folder._waiting
-    assert waiting.poll() is not None
-    assert run_folder._waiting == []
-
-
-def test_a_supervisor_in_waiting_that_was_killed_is_replaced(tmp_path):
-    with run_folder.supervisor_in_waiting():
-        (waiting,) = run_folder._waiting
-        waiting.kill()
-        waiting.wait()
-        folder = run_folder.start_run(spec_of(), tmp_path / "run")
-    assert finish(folder).counts == {"ok": 2}
+def test_an_interrupt_while_a_run_starts_stops_it(tmp_path):
+    folder = tmp_path / "run"
+    with pytest.raises(KeyboardInterrupt), run_folder.stopped_by_interrupt(folder):
+        run_folder.start_run(spec_of(measure=SLOW), folder)
+        raise KeyboardInterrupt
+    assert finish(folder).state == "stopped"
 
 
 def test_stages_are_told_as_they_begin_and_a_trial_that_ends_in_one_has_failed(tmp_path, monkeypatch):

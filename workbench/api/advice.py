@@ -16,7 +16,6 @@ from workbench.api.inputs import say, word_for_python
 from workbench.api.loading import Loaded, as_typed, receive, refuse_misspelled
 from workbench.api.results import CHARTS, Result
 from workbench.data.errors import DataError
-from workbench.sweeps import run_folder
 from workbench.sweeps.spec import SpecError, validate_spec
 
 SECONDS_FRAMEWORK = 120.0
@@ -271,28 +270,27 @@ def advise(
         return _ask_framework(framework, receive(X, y, label, reading), seconds, batch_rows)
     given = {"model": model, "optimizer": optimizer, "batch_rows": batch_rows, "device": device}
     fixed = {name: value for name, value in given.items() if value is not None}
-    with run_folder.supervisor_in_waiting():
-        loaded = receive(X, y, label, reading)
-        folder = Path(run) if run is not None else None if loaded.settings else sweeping.run_of(loaded, "advise-")
-        settings = sweeping.settings_of(loaded, folder or Path()) | fixed
-        try:
-            validate_spec({"name": "advise", "axes": fixed})  # before anything is written
-            sweeping.write_once(loaded, folder or Path())
-            spent = time.monotonic() - start
-            said = loaded.dataset.facts.get("guesses", ())  # by `received`
-            answer = measure(
-                settings,
-                seconds,
-                lazy=lazy,
-                folder=folder,
-                follow=sweeping.follow,
-                seconds_spent=spent,
-                say=lambda sentence: None if sentence in said else say(as_typed(sentence)),
-            )
-        except SpecError as error:
-            raise SpecError(word_for_python(str(error)).replace("Take --device cpu", 'Type device="cpu"')) from None
-        except DataError as error:
-            raise type(error)(as_typed(str(error))) from None
+    loaded = receive(X, y, label, reading)
+    folder = Path(run) if run is not None else None if loaded.settings else sweeping.run_of(loaded, "advise-")
+    settings = sweeping.settings_of(loaded, folder or Path()) | fixed
+    try:
+        validate_spec({"name": "advise", "axes": fixed})  # before anything is written
+        sweeping.write_once(loaded, folder or Path())
+        spent = time.monotonic() - start
+        said = loaded.dataset.facts.get("guesses", ())  # by `received`
+        answer = measure(
+            settings,
+            seconds,
+            lazy=lazy,
+            folder=folder,
+            follow=sweeping.follow,
+            seconds_spent=spent,
+            say=lambda sentence: None if sentence in said else say(as_typed(sentence)),
+        )
+    except SpecError as error:
+        raise SpecError(word_for_python(str(error)).replace("Take --device cpu", 'Type device="cpu"')) from None
+    except DataError as error:
+        raise type(error)(as_typed(str(error))) from None
     return Advice(answer, loaded)
 
 

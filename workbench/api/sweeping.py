@@ -456,7 +456,8 @@ def measured(spec: Spec, folder: Path | None, is_chosen: bool, wait: bool, budge
     run_folder.require_no_active_sweep(place)
     if not grid.expand_grid(spec).configurations:
         raise DataError("No configuration of these settings can be measured.\nType fewer settings.")
-    run_folder.start_run(spec, place)
-    if wait:
-        follow("Measuring", place, 0.0, budget)
+    with run_folder.stopped_by_interrupt(place):
+        run_folder.start_run(spec, place)
+        if wait:
+            follow("Measuring", place, 0.0, budget)
     return Result(place)

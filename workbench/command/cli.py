@@ -159,20 +159,14 @@ def advise(
     workbench advise clicks.csv --label clicked --budget 30
     workbench advise train.txt --for pytorch
     """
-    from workbench.sweeps import run_folder
+    from workbench.command import advising
 
-    is_usual = exit_codes.is_default(ctx, "budget")
     if framework:
-        from workbench.command import advising
-
-        asked = None if is_usual else budget
+        asked = None if exit_codes.is_default(ctx, "budget") else budget
         advising.show_framework(source, framework, files, asked, batch_rows, json)
         return
-    with run_folder.supervisor_in_waiting():  # before what takes long is imported
-        from workbench.command import advising
-
-        given = {"model": model, "optimizer": optimizer, "batch_rows": batch_rows, "device": device}
-        answer = advising.advise(source, files, given, budget, lazy, run, json, verbose)
+    given = {"model": model, "optimizer": optimizer, "batch_rows": batch_rows, "device": device}
+    answer = advising.advise(source, files, given, budget, lazy, run, json, verbose)
     if answer.is_stopped:
         exit_codes.exit_interrupted(ctx, "Stopped")
     if answer.recommendation.verdict == "none":
@@ -261,10 +255,11 @@ def sweep(
             return
         if not yes:
             sweeping.confirm_large_sweep(settings, size, estimate.seconds_of(size, settings))
-        sweeping.start(settings, size, folder, cluster)
-        if detach:
-            return
-        terminal.follow(settings.name, folder)
+        with run_folder.stopped_by_interrupt(folder):
+            sweeping.start(settings, size, folder, cluster)
+            if detach:
+                return
+            terminal.follow(settings.name, folder)
         state = sweeping.conclude(folder)
     if json:
         _print_answers([folder])

@@ -33,8 +33,10 @@ def run(name: str, root: Path, heading: str, tell: Tell, seconds: float | None =
     if seconds is not None:
         limits = planned.limits.model_copy(update={"seconds_sweep": seconds})
         planned = planned.model_copy(update={"limits": limits})
-    folder = run_folder.start_run(planned, root / name)
-    tell(heading, folder)
+    folder = root / name
+    with run_folder.stopped_by_interrupt(folder):
+        run_folder.start_run(planned, folder)
+        tell(heading, folder)
     state = run_folder.read_progress(folder)
     if state.state == "stopped":
         raise KeyboardInterrupt

@@ -60,8 +60,6 @@ def _active_folders() -> Iterable[Path]:
     for process in psutil.process_iter():
         try:
             line = process.cmdline()
-            if line[-1:] == [run_folder.WAIT]:
-                line[-1] = process.cwd()
         except (psutil.NoSuchProcess, psutil.AccessDenied):
             continue
         if len(line) == 4 and line[1] == "-m" and line[2] in run_folder.SUPERVISORS:

@@ -24,7 +24,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from kernels.registry import unknown_name
 from workbench import atomic_files, store
 from workbench.json_text import are_texts, check_fields, is_whole, parsed
 from workbench.sweeps.progress import SECONDS_SILENT, Progress, parse
@@ -73,9 +72,6 @@ WATCHED = (SPEC, PLAN, PROGRESS, store.FILE)
 SUPERVISORS = ("workbench.sweeps", "workbench.cluster")
 """What supervises a sweep on this machine alone, and one on several."""
 SECONDS_HEARTBEAT = 1.0
-SECONDS_HAND_OVER = 0.1
-WAIT = "-"
-"""What stands for the folder of a supervisor that waits for one; it goes there once it has it."""
 PREPARED = "WORKBENCH_PREPARED"
 """The variable that tells a supervisor that its environment is the one to measure in."""
 
@@ -194,10 +190,6 @@ def read_spec(folder: str | Path) -> "Spec":
         raise RunError(f"{folder} holds no usable {SPEC}: {error}") from None
 
 
-KEYS_OF_SPEC = ("name", "description", "axes", "candidates", "measure", "limits", "seed")
-"""Fields of `Spec`, so that a title is read without importing it."""
-
-
 def read_title(folder: str | Path) -> str:
     """Return the description of the run in `folder`, else its name, from its spec; RunError as of `read_spec`.
 
@@ -209,8 +201,6 @@ def read_title(folder: str | Path) -> str:
         spec = parsed(path.read_text(encoding="utf-8"))
         if not isinstance(spec, dict):
             raise ValueError(f"it is a {type(spec).__name__}; expected an object")
-        if unknown := spec.keys() - set(KEYS_OF_SPEC):
-            raise ValueError(unknown_name("key", min(unknown), KEYS_OF_SPEC))
         name, description = spec.get("name"), spec.get("description", "")
         if not (isinstance(name, str) and name and isinstance(description, str)):
             raise ValueError(f"name={name!r:.40}, description={description!r:.40}; expected texts")
@@ -343,7 +333,6 @@ def start_run(spec: "Spec", folder: str | Path | None = None, cluster: str | Non
     None for this machine. Removes a stop request and replaces spec and progress. Raises NoRunError if the folder is a
     file, RunError if it is in use, SpecError without an allocation for `cluster`, OSError if no process can be started.
     """
-    from workbench.measure import loads
     from workbench.sweeps.spec import dump_spec
 
     if cluster is not None:
@@ -354,81 +343,35 @@ def start_run(spec: "Spec", folder: str | Path | None = None, cluster: str | Non
     if folder.exists() and not folder.is_dir():
         raise NoRunError(f"{folder} is a file; a run needs a folder of its own.")
     folder.mkdir(parents=True, exist_ok=True)
-    environment = loads.measuring_environment() | {PREPARED: "1"}
-    ended = (folder / PROGRESS).exists() and _is_over(folder)
+    before = _progress_of(folder)
+    ended = before is not None and before.over
     with lock_run_folder(
         folder, SECONDS_SILENT if ended else 0.0
     ):  # one that has ended frees its lock when its process has
-        if _is_starting(folder):  # its supervisor loads libraries, and takes the lock after that
+        if before is not None and before.state == "starting" and before.alive:  # it takes the lock a moment later
             raise _in_use_message(folder)
         (folder / STOP).unlink(missing_ok=True)
         atomic_files.write(folder / SPEC, dump_spec(spec))
         (folder / CLUSTER).unlink(missing_ok=True)
         if cluster is not None:
             atomic_files.write(folder / CLUSTER, cluster)
-        write_progress(folder, Progress(spec.name, pid=os.getpid()))  # until the supervisor has a process
-    try:
-        supervisor = _supervisor(folder, SUPERVISORS[cluster is not None], environment)
-    except OSError as error:  # else the folder would be in use as long as this process lives
-        write_progress(
-            folder,
-            Progress(spec.name, "failed", message=f"Its process could not be started: {system_error_text(error)}."),
-        )
-        raise
-    _write_supervisor_process(folder, supervisor.pid)
+        begun = Progress(spec.name)
+        try:  # the process waits for the lock before it writes its own progress
+            supervisor = _start_supervisor(folder, SUPERVISORS[cluster is not None])
+            begun.pid = supervisor.pid
+        except OSError as error:
+            begun.state, begun.message = "failed", f"Its process could not be started: {system_error_text(error)}."
+            raise
+        finally:
+            write_progress(folder, begun)
     threading.Thread(target=supervisor.wait, daemon=True).start()  # or a dead one stays a zombie of a long-lived kernel
     return folder
 
 
-_waiting: list[subprocess.Popen] = []
-"""Supervisors that have no run yet: none or one."""
-
-
-@contextlib.contextmanager
-def supervisor_in_waiting() -> Iterator[None]:
-    """Start a supervisor process that loads its libraries while the block runs; the first `start_run` in it uses it.
-
-    Saves seconds when several programs run. A process that no run took is killed on exit; errors in starting it are
-    ignored.
-    """
+def _start_supervisor(folder: Path, module: str) -> subprocess.Popen:
+    """Start the process `python -m module FOLDER` in a new session, with its output appended to the run's log."""
     from workbench.measure import loads
 
-    environment = loads.measuring_environment() | {PREPARED: "1"}
-    command = [sys.executable, "-m", SUPERVISORS[0], WAIT]
-    with contextlib.suppress(OSError):  # the run then starts its own supervisor, which reports the error
-        _waiting.append(
-            subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-                env=environment,
-            )
-        )
-    try:
-        yield
-    finally:
-        while _waiting:
-            unused = _waiting.pop()
-            assert unused.stdin is not None, "it is a pipe"
-            unused.kill()
-            unused.stdin.close()
-            unused.wait()
-
-
-def _supervisor(folder: Path, module: str, environment: dict[str, str]) -> subprocess.Popen:
-    """Start a supervisor process (`python -m module`) for the run folder in a new session; return it.
-
-    Its output is appended to the run's log. A process of `supervisor_in_waiting` is used if one waits and `module`
-    measures on this machine alone. Raises OSError if the process cannot be started.
-    """
-    while _waiting and module == SUPERVISORS[0]:
-        waiting = _waiting.pop()
-        assert waiting.stdin is not None, "it is a pipe"
-        with contextlib.suppress(BrokenPipeError), waiting.stdin:
-            waiting.stdin.write(os.fsencode(folder.resolve()))
-            return waiting
     with open(folder / LOG, "ab") as log:
         return subprocess.Popen(
             [sys.executable, "-m", module, str(folder.resolve())],
@@ -436,37 +379,16 @@ def _supervisor(folder: Path, module: str, environment: dict[str, str]) -> subpr
             stdout=log,
             stderr=log,
             start_new_session=True,
-            env=environment,
+            env=loads.measuring_environment() | {PREPARED: "1"},
         )
 
 
-def _write_supervisor_process(folder: Path, pid: int) -> None:
-    """Write the process id `pid` into the progress file, unless the supervisor has written its own progress already."""
-    with (
-        contextlib.suppress(RunError),
-        lock_run_folder(folder, SECONDS_HAND_OVER),
-    ):  # held by the supervisor: its progress is its own
-        begun = read_progress(folder)
-        if begun.state == "starting":
-            begun.pid = pid
-            write_progress(folder, begun)
-
-
-def _is_starting(folder: Path) -> bool:
-    """Return whether the folder's supervisor was started, is alive and has not reported yet; False if there is none."""
+def _progress_of(folder: Path) -> Progress | None:
+    """Return the progress of the run in a folder; None if there is none or its file is damaged."""
     try:
-        begun = read_progress(folder)
+        return read_progress(folder)
     except RunError:
-        return False
-    return begun.state == "starting" and begun.alive
-
-
-def _is_over(folder: Path) -> bool:
-    """Return whether the run in a folder has ended or died; False if there is none or its file is damaged."""
-    try:
-        return read_progress(folder).over
-    except RunError:  # a damaged file says nothing of whoever holds the lock
-        return False
+        return None
 
 
 def stop_run(folder: str | Path) -> None:
@@ -475,6 +397,17 @@ def stop_run(folder: str | Path) -> None:
     The trial at work ends within a second with status "stopped"; finished records stay.
     """
     (Path(folder) / STOP).touch()
+
+
+@contextlib.contextmanager
+def stopped_by_interrupt(folder: Path) -> Iterator[None]:
+    """Ask the run in `folder` to stop if a KeyboardInterrupt, which is raised again, ends the block."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        with contextlib.suppress(FileNotFoundError):  # it was not started yet
+            stop_run(folder)
+        raise
 
 
 def watch_progress(folder: str | Path, seconds_between: float = 0.2) -> Iterator[Progress]:
@@ -536,29 +469,17 @@ def find_runs(name: str, root: Path = ROOT) -> list[Path]:
 
     Folders without a readable progress file are left out.
     """
-    return [folder for folder in list_runs(root) if _name_of(folder) == name]
-
-
-def _name_of(folder: Path) -> str:
-    """Return the spec's name of the run in a folder; "" if there is no readable run."""
-    try:
-        return read_progress(folder).name
-    except RunError:
-        return ""
+    runs = ((folder, _progress_of(folder)) for folder in list_runs(root))
+    return [folder for folder, progress in runs if progress is not None and progress.name == name]
 
 
 def replaced_records_warning(folder: Path, spec: "Spec") -> str:
-    """Return a sentence if `folder` has records of another sweep than `spec`, which will not be shown; "" if not.
-
-    Of the same sweep it is about records whose files' content is unknown, which are measured again.
-    """
+    """Return a sentence if `folder` has records of another sweep than `spec`, which will not be shown; "" if not."""
     from workbench.analysis import formatting
     from workbench.sweeps.schedule import Schedule
 
     rows = read_all_records(folder)
-    if matches_spec(folder, spec):
-        return _without_content(folder, rows)
-    if not rows:
+    if not rows or matches_spec(folder, spec):
         return ""
     taken, names = Schedule.of(spec, rows).reused, _differences(folder, spec)
     how = f", which differs in {names}" if names else ""
@@ -569,47 +490,16 @@ def replaced_records_warning(folder: Path, spec: "Spec") -> str:
     )
 
 
-def _without_content(folder: Path, rows: list[dict[str, Any]]) -> str:
-    """Return a sentence on the records `rows` of data files that lack the column `content`; "" if there are none.
-
-    Such records cannot be matched to the present files, so they are measured again.
-    """
-    from workbench.analysis import formatting
-
-    count = sum(row["path"] is not None and row["content"] is None for row in rows)
-    if not count:
-        return ""
-    verbs = ("does", "its file was", "it stays", "is") if count == 1 else ("do", "their files was", "they stay", "are")
-    return (
-        f"{folder} has {formatting.format_count(count, 'row')} that {verbs[0]} not say which content of "
-        f"{verbs[1]} measured: "
-        f"{verbs[2]} in {store.FILE} and {verbs[3]} measured anew."
-    )
-
-
-def _has_rows(folder: Path) -> bool:
-    """Return whether a run folder has a record file that is not empty."""
-    path = folder / store.FILE
-    return path.exists() and path.stat().st_size > 0
-
-
 def require_no_active_sweep(folder: Path) -> None:
     """Raise RunError if another run next to `folder` is alive, since the trials of two sweeps disturb each other."""
     folder = folder.resolve()
     for other in list_runs(folder.parent):
-        if other.resolve() != folder and _is_alive(other):
+        progress = _progress_of(other)
+        if other.resolve() != folder and progress is not None and progress.alive:
             raise RunError(
                 f"{other.name} is running, and two sweeps at once disturb each other. Wait for it, or stop it first: "
                 f"workbench stop {other.name}"
             )
-
-
-def _is_alive(folder: Path) -> bool:
-    """Return whether the supervisor of the run in a folder is alive; False if there is no readable run."""
-    try:
-        return read_progress(folder).alive
-    except RunError:
-        return False
 
 
 def resolve_run_folder(spec: "Spec", folder: Path, reused: int) -> Path:
@@ -618,7 +508,7 @@ def resolve_run_folder(spec: "Spec", folder: Path, reused: int) -> Path:
     `reused` is how many of its trials the folder's records answer; with any, `folder` is kept. The other one is a run
     of the same spec under any number, or the first free "NAME-2", "NAME-3", ... Creates nothing.
     """
-    if reused or not _has_rows(folder) or matches_spec(folder, spec):
+    if reused or not read_all_records(folder) or matches_spec(folder, spec):
         return folder
     root, number = folder.parent, 2
     same = (run for run in find_runs(spec.name, root) if matches_spec(run, spec))

@@ -14,7 +14,6 @@ import math
 import os
 import shlex
 import signal
-import sys
 import threading
 import time
 import traceback
@@ -539,25 +538,8 @@ class Supervisor:
 
 
 SECONDS_LOCK = 2.0
-"""How long to wait for a supervisor that has written its end and not yet gone."""
+"""How long to wait for whoever starts this process, or for a supervisor that has written its end and not yet gone."""
 Make = Callable[[Spec, Path, threading.Event], Any]
-
-
-def read_folder_from_stdin() -> Path | None:
-    """Wait for the path of the run folder on standard input and return it; None if the input ends without one.
-
-    Blocks until the input is closed. Changes the working directory to the folder and redirects file descriptors 1 and 2
-    to the end of its log.
-    """
-    path = sys.stdin.buffer.read()
-    if not path:
-        return None
-    folder = Path(os.fsdecode(path))
-    os.chdir(folder)  # `workbench status` finds the run by the working directory of its supervisor
-    with open(folder / run_folder.LOG, "ab") as log:
-        for number in (1, 2):
-            os.dup2(log.fileno(), number)
-    return folder
 
 
 def supervise(folder: Path, make: Make = Supervisor) -> int:
