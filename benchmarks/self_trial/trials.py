@@ -202,14 +202,13 @@ def load_of(name: str) -> str:
 class Trials:
     """Measures into a file of rows; a context that has a working folder of its own, the run of the rows.
 
-    `work` is what a trial's process does, "module:function"; `seconds_quiet` how long all trials together may wait for
-    other programs to be quiet.
+    `work` is what a trial's process does, "module:function".
     """
 
-    def __init__(self, file: Path, experiment: str, work: str = TRIAL, seconds_quiet: float = 20.0) -> None:
+    def __init__(self, file: Path, experiment: str, work: str = TRIAL) -> None:
         """Prepare measuring into `file`; the supervisor is started by the context."""
         self.file, self.work = file, work
-        self.spec = Spec(name=experiment, measure=Measure(seconds_quiet=seconds_quiet))
+        self.spec = Spec(name=experiment, measure=Measure())
         self.folder = tempfile.TemporaryDirectory(prefix="self-trial-")
         self.supervisor: Supervisor
 
@@ -226,7 +225,7 @@ class Trials:
         self.folder.cleanup()
 
     def measure(self, task: Task) -> dict[str, Any]:
-        """Measure a task with a sweep's retries, append its record to the file and return it."""
+        """Measure a task as a sweep does, append its record to the file and return it."""
         return self._keep(self.supervisor.do(task))
 
     def measure_once(self, task: Task) -> dict[str, Any]:

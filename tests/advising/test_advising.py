@@ -23,7 +23,6 @@ AT_ONCE = {
     "seconds_total": 0.0,
     "samples_least": 3,
     "rounds": 1,
-    "seconds_quiet": 0.0,
     "busy_most": 1.0,
 }
 AMPLE = 1200.0

@@ -148,7 +148,6 @@ def test_a_sweep_in_a_notebook_shows_progress_and_the_chart_so_far(result, monke
 
     monkeypatch.setattr("IPython.display.display", lambda *_, **__: Handle())
     monkeypatch.setattr(api_sweeping, "SECONDS_BETWEEN_CHARTS", 0.0)
-    monkeypatch.setattr(api_sweeping, "_stop_button", lambda folder: None)
     show, finish = api_sweeping._show_in_notebook("Measuring", result.folder)
     show(Progress("demo", "running", total=9, done=2, seconds=3.0), 0.0, 60.0)
     assert '<progress max="9" value="2"' in shown[-1]

@@ -4,7 +4,6 @@ import re
 import subprocess
 import sys
 import threading
-from types import SimpleNamespace
 
 import pytest
 
@@ -203,24 +202,3 @@ def test_bad_settings_are_refused(data, given, message, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=message):
         wb.sweep(*data, **{"density": 0.1, **given})
     assert not list(tmp_path.glob("runs/*/progress.json"))
-
-
-def kernel_of(*features):
-    """A notebook's kernel with a person at its front end, and what it says that it can do."""
-    kernel = SimpleNamespace(kernel_info={"supported_features": list(features)}, _allow_stdin=True)
-    return lambda: SimpleNamespace(kernel=kernel)
-
-
-def test_the_stop_button_of_a_live_sweep_stops_its_run(tmp_path, monkeypatch):
-    stopped = []
-    monkeypatch.setattr("IPython.get_ipython", kernel_of("kernel subshells"))
-    monkeypatch.setattr(run_folder, "stop_run", stopped.append)
-    button = sweeping._stop_button(tmp_path)
-    button.click()
-    assert stopped == [tmp_path]
-    assert button.disabled
-
-
-def test_a_kernel_that_runs_no_callback_while_a_cell_waits_gets_no_stop_button(tmp_path, monkeypatch):
-    monkeypatch.setattr("IPython.get_ipython", kernel_of())
-    assert sweeping._stop_button(tmp_path) is None

@@ -67,7 +67,7 @@ class Measured:
     rows = ()
     seconds = staticmethod(lambda task, work: 1.0)
 
-    def __init__(self, file, experiment, work="", seconds_quiet=0.0):
+    def __init__(self, file, experiment, work=""):
         self.file, self.experiment, self.work = file, experiment, work
         self.supervisor = type("Supervisor", (), {"run_name": "one"})()
 

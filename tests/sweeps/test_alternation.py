@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.support.clocks import Clock
-from tests.support.sweeps import have_trials_preloaded, swept
+from tests.support.sweeps import swept
 from tests.support.tiny_sweeps import DENSE, QUICK, TINY, spec_of, trial_row
 from workbench.measure import child, machine
 from workbench.sweeps import alternation, budget, grid, run_folder, schedule, trial
@@ -206,25 +206,3 @@ def test_the_first_round_of_a_race_is_measured_one_after_the_other_since_one_may
     for number, suits in ((0, False), (1, True)):
         of_round = [replace(task, round=number) for task in tasks()]
         assert supervisor.in_turns.suits(of_round) == suits
-
-
-@needs_turns
-def test_a_disturbed_round_is_measured_again_by_the_same_processes(tmp_path, monkeypatch):
-    have_trials_preloaded()
-    supervisor = Supervisor(spec_of(density=[0.1], measure=MEASURE), tmp_path)
-    completed, shares, processes = supervisor.completed, iter([9.0]), []
-
-    def disturbed(task, row, clock, process):
-        processes.append(supervisor.in_turns.living[task.key].living.child.process.pid)
-        return completed(task, row, clock, process) | {"busy_others": next(shares, 0.0)}
-
-    monkeypatch.setattr(supervisor, "completed", disturbed)
-    monkeypatch.setattr(supervisor.disturbance, "is_over", lambda configurations: True)
-    round_ = [
-        Task(configuration, grid.configuration_key(configuration), 0)
-        for configuration in grid.expand_grid(supervisor.spec).configurations
-    ]
-    rows = supervisor.with_second_try(round_, lambda: supervisor.in_turns.measure(round_))
-    supervisor.in_turns.close()
-    assert [(row["status"], row["tries"], row["process"]) for row in rows] == [("ok", 2, 0)] * 2
-    assert processes[:2] == processes[2:]

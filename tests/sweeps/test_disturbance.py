@@ -1,4 +1,4 @@
-"""Trials beside which other programs are at work: kept with their numbers, and tried again where it is quiet again."""
+"""Trials beside which other programs are at work are kept with their numbers; a budget that is out ends a sweep."""
 
 import pytest
 
@@ -7,8 +7,6 @@ from workbench import store
 from workbench.measure import child, machine
 from workbench.sweeps import run_folder, runner
 from workbench.sweeps.budget import Budget
-from workbench.sweeps.runner import Disturbance
-from workbench.sweeps.spec import Configuration, Measure
 from workbench.sweeps.trial import settings_of
 
 ROUNDS = {"seconds_total": 0.0, "rounds": 12}
@@ -17,27 +15,24 @@ ROUNDS = {"seconds_total": 0.0, "rounds": 12}
 @pytest.fixture
 def supervisor(tmp_path, monkeypatch):
     """A supervisor whose trials take no time and are one after the other; `busy` gives what other programs took beside
-    each try, `quiet_again` whether they are gone when they are looked for after it."""
+    each."""
     monkeypatch.setattr(machine, "describe_machine", dict)
     monkeypatch.setattr(machine.os, "cpu_count", lambda: 2)
-    monkeypatch.setattr(runner, "SECONDS_LOOK", 0.0)
     monkeypatch.setattr(child, "can_alternate", lambda: False)
-    return Made(spec_of(density=[0.1], measure=ROUNDS), tmp_path, monkeypatch)
+    return Made(spec_of(density=[0.1], measure=ROUNDS), tmp_path)
 
 
 class Made(runner.Supervisor):
     """Supervisor of trials that take no time."""
 
-    def __init__(self, spec, folder, monkeypatch):
+    def __init__(self, spec, folder):
         super().__init__(spec, folder)
-        self.busy, self.tried, self.is_quiet_again = [0.0], 0, True
-        monkeypatch.setattr(machine.OtherPrograms, "share", lambda _: 0.0 if self.is_quiet_again else 1.0)
-        self.disturbance.seconds_patience = 0.0
+        self.busy, self.tried = [0.0], 0
 
     def of_spec(self, **given):
         """Take another spec."""
         self.spec = spec_of(**given)
-        self.budget, self.disturbance = Budget(self.spec), Disturbance(self.spec.measure)
+        self.budget = Budget(self.spec)
         return self
 
     def try_once(self, task):
@@ -53,40 +48,26 @@ def rows_of(supervisor) -> list[dict]:
     return run_folder.read_current_records(supervisor.folder)
 
 
-def test_on_a_quiet_machine_each_trial_is_tried_once(supervisor):
+def test_on_a_quiet_machine_three_rounds_tell_a_factor_of_3(supervisor):
     supervisor.busy = [0.02]
-    rows = rows_of(supervisor)
-    assert {(row["status"], row["tries"]) for row in rows} == {("ok", 1)}
-    assert len(rows) == 6, "three rounds tell a factor of 3"
+    assert [row["status"] for row in rows_of(supervisor)] == 6 * ["ok"]
 
 
-def test_a_trial_that_a_burst_disturbed_is_tried_again_and_the_last_try_counts(supervisor):
-    supervisor.busy = [0.9] + 20 * [0.0]
-    rows = rows_of(supervisor)
-    assert [(row["status"], row["tries"]) for row in rows] == [("ok", 2)] + (len(rows) - 1) * [("ok", 1)]
-
-
-def test_a_comparison_has_one_more_try_and_no_other(supervisor):
+def test_a_disturbed_trial_keeps_its_numbers_and_says_so(supervisor):
     supervisor.busy = [0.9]
     rows = rows_of(supervisor)
-    assert [row["tries"] for row in rows] == [2] + 7 * [1]
-    assert {row["status"] for row in rows} == {"disturbed"}
-
-
-def test_under_a_load_that_stays_trials_are_tried_once_and_keep_their_numbers(supervisor):
-    supervisor.busy, supervisor.is_quiet_again = [0.9], False
-    rows = rows_of(supervisor)
-    assert {(row["status"], row["tries"], row["bytes_peak"]) for row in rows} == {("disturbed", 1, 7)}
+    assert {(row["status"], row["reason"], row["bytes_peak"]) for row in rows} == {
+        ("disturbed", "Other programs were running.", 7)
+    }
     assert {row["seconds_step"] for row in rows} == {1.0, 3.0}
-    assert rows[0]["reason"] == "Other programs were running."
     state = run_folder.read_progress(supervisor.folder)
     assert (state.state, state.counts) == ("finished", {"disturbed": len(rows)})
 
 
-def test_a_sweep_started_again_when_it_is_quiet_goes_on_where_all_was_disturbed(supervisor, monkeypatch):
-    supervisor.busy, supervisor.is_quiet_again = [0.9], False
+def test_a_sweep_started_again_when_it_is_quiet_goes_on_where_all_was_disturbed(supervisor):
+    supervisor.busy = [0.9]
     first = rows_of(supervisor)
-    again = Made(supervisor.spec, supervisor.folder, monkeypatch)
+    again = Made(supervisor.spec, supervisor.folder)
     again.run()
     rows = run_folder.read_current_records(supervisor.folder)
     assert [row["status"] for row in rows[: len(first)]] == ["disturbed"] * len(first)
@@ -97,19 +78,7 @@ def test_a_sweep_started_again_when_it_is_quiet_goes_on_where_all_was_disturbed(
 def test_a_spec_may_say_how_much_of_the_cores_other_programs_may_take(supervisor):
     supervisor.of_spec(density=[0.1], measure={**ROUNDS, "busy_most": 0.95})
     supervisor.busy = [0.9]
-    assert {(row["status"], row["tries"]) for row in rows_of(supervisor)} == {("ok", 1)}
-
-
-def test_waiting_ends_with_the_patience_of_the_sweep_with_quiet_or_with_a_stop(monkeypatch):
-    monkeypatch.setattr(runner, "SECONDS_LOOK", 0.001)
-    configurations, shares = [Configuration()], iter([0.9, 0.9, 0.0])
-    monkeypatch.setattr(machine.OtherPrograms, "share", lambda _: next(shares))
-    assert Disturbance(Measure(seconds_quiet=1.0)).is_over(configurations)
-    assert next(shares, None) is None, "it waits no longer than needed"
-    monkeypatch.setattr(machine.OtherPrograms, "share", lambda _: 0.9)
-    assert not Disturbance(Measure(seconds_quiet=0.003)).is_over(configurations)
-    assert not Disturbance(Measure(seconds_quiet=1e9), lambda: False).is_over(configurations)
-    assert not Disturbance(Measure(seconds_quiet=1e9, race=True)).is_over(configurations), "a race does not wait"
+    assert {row["status"] for row in rows_of(supervisor)} == {"ok"}
 
 
 @pytest.mark.parametrize(

@@ -61,9 +61,8 @@ def test_a_run_has_the_process_of_its_supervisor_from_its_start(tmp_path):
 
 
 def test_an_interrupt_while_a_run_starts_stops_it(tmp_path):
-    folder = tmp_path / "run"
+    folder = run_folder.start_run(spec_of(measure=SLOW), tmp_path / "run")
     with pytest.raises(KeyboardInterrupt), run_folder.stopped_by_interrupt(folder):
-        run_folder.start_run(spec_of(measure=SLOW), folder)
         raise KeyboardInterrupt
     assert finish(folder).state == "stopped"
 

@@ -112,18 +112,13 @@ def _show_in_log(heading: str) -> tuple[Show, Callable[[], None]]:
 
 
 INTERRUPT = "Interrupt the cell to stop and keep what was measured."
-STOPPING = "Stopping; what was measured stays."
 
 
 def _show_in_notebook(heading: str, folder: Path) -> tuple[Show, Callable[[], None]]:
-    """Return (show, finish) that update a card in the notebook, with a Stop button if clicks can be handled."""
+    """Return (show, finish) that update a card in the notebook."""
     from IPython.display import HTML, display
 
     handle: Any = display(HTML(""), display_id=True)
-    stop = _stop_button(folder)
-    if stop is not None:
-        display(stop)
-        _handle_clicks_while_the_cell_runs(stop)
     drawn, picture, last = time.monotonic(), "", ""
 
     def show(state: Progress, spent: float, budget: float) -> None:
@@ -133,55 +128,12 @@ def _show_in_notebook(heading: str, folder: Path) -> tuple[Show, Callable[[], No
             drawn, picture = time.monotonic(), _partial(folder)
         text = html.escape(f"{heading}: {line(state, spent, budget)}")
         bar = f'<progress max="{state.total or 1}" value="{state.done}" aria-label="Trials done"></progress>'
-        hint = (STOPPING if stop.disabled else "Stop keeps what was measured.") if stop is not None else INTERRUPT
-        body = f'<p role="status">{bar} {text}<br><small>{hint}</small></p>{picture}'
+        body = f'<p role="status">{bar} {text}<br><small>{INTERRUPT}</small></p>{picture}'
         if body != last:
             last = body
             handle.update(HTML(results.page(body)))
 
-    def finish() -> None:
-        """Clear the card and close the button."""
-        handle.update(HTML(""))
-        if stop is not None:
-            stop.close()
-
-    return show, finish
-
-
-def _stop_button(folder: Path) -> Any:
-    """Return a widget button that stops the run in `folder`, not displayed yet; None if clicks could not be handled.
-
-    That is so without ipywidgets, without a front end, or if the kernel runs no callbacks while a cell runs.
-    """
-    try:
-        import ipywidgets
-        from IPython import get_ipython
-
-        from workbench.panels.lab import has_front_end
-    except ImportError:
-        return None
-    known = getattr(getattr(get_ipython(), "kernel", None), "kernel_info", {})
-    if not has_front_end() or "kernel subshells" not in known.get("supported_features", ()):
-        return None
-    button = ipywidgets.Button(
-        description="Stop", tooltip="Stop the run; what was measured stays", button_style="warning"
-    )
-
-    def stop(_: Any) -> None:
-        """Disable the button and ask the run to stop."""
-        button.disabled = True
-        run_folder.stop_run(folder)
-
-    button.on_click(stop)
-    return button
-
-
-def _handle_clicks_while_the_cell_runs(button: Any) -> None:
-    """Make ipykernel handle the displayed button's clicks while the cell runs, by resetting its reply subshell.
-
-    ipykernel from 7.4 on sends them to the shell that last wrote to the button, which waits for the cell to end.
-    """
-    vars(button.comm).pop("_reply_subshell_id", None)
+    return show, lambda: handle.update(HTML(""))
 
 
 def _partial(folder: Path) -> str:

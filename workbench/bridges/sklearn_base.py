@@ -113,15 +113,8 @@ class Learner:
         """
         if self.standard is None or self.standard.is_plain or (inward and not self.epoch):
             return
-        point = np.vstack([self.arrays["w"], self.arrays.get("b", np.zeros(self.arrays["w"].shape[1]))])
-        point = self.standard.inside(point) if inward else self.standard.outside(point.astype(np.float64))
-        self.set_weights(point[:-1], point[-1])
-
-    def set_weights(self, weights: np.ndarray, intercept: np.ndarray | None) -> None:
-        """Overwrite the weights [D, N] and, if there is one, the intercept [N] of a linear model."""
-        self.arrays["w"][...] = weights
-        if "b" in self.arrays:
-            self.arrays["b"][...] = intercept
+        point = self.standard.inside(self.run.point) if inward else self.standard.outside(self.run.point)
+        self.run.set_weights(point[:-1], point[-1])
 
     def epochs(
         self, x: Any, y: np.ndarray, weights: np.ndarray | None, most: int, at_once: int = 1, passes: int = 1
@@ -693,9 +686,8 @@ class Estimator(BaseEstimator, ABC):
         learner.move(inward=True)
         self._do_epochs(rows, numbers, weights, None, first)
         learner.move(inward=False)
-        start = np.vstack([learner.arrays["w"], learner.arrays.get("b", np.zeros(self._outputs))])
         given = as_csr(x, learner.dtype), targets, weights, learner.model.loss
-        self._minimize(*given, start=start, epochs=most - first, before=first)
+        self._minimize(*given, start=learner.run.point, epochs=most - first, before=first)
 
     def _train_by_search(
         self, x: Any, targets: np.ndarray, weights: np.ndarray | None, loss: str, count: int, epochs: int | None
@@ -714,7 +706,7 @@ class Estimator(BaseEstimator, ABC):
 
     def _take(self, found: Found) -> None:
         """Set weights, intercept and `alpha_` to those found; warn if the objective is not at its minimum."""
-        self._learner.set_weights(found.weights, found.intercept)
+        self._learner.run.set_weights(found.weights, found.intercept)
         self.alpha_, self.n_iter_ = found.decay, found.epochs
         self._learner.epoch = found.epochs
         if found.warning:

@@ -2,58 +2,21 @@
 
 import importlib
 import inspect
-import json
 import json as json_format
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-import workbench
-from workbench import atomic_files
 from workbench.command.exit_codes import Group, without_python
 from workbench.command.options import replace_last_parameter
 from workbench.command.output import echo
-from workbench.data.content import cache_folder
-
-# What `workbench data list` shows, kept in the cache folder: to import every reader takes longer than to show them.
-
-FILE = "sources.json"
 
 
 def sources() -> list[dict[str, Any]]:
-    """Return the facts of each data set: name, what it is, needs, parameters with defaults, origin, licence.
-
-    Kept in the cache folder as sources.json while the version and the files of `workbench.data` are unchanged.
-    """
-    state, file = list(_state()), cache_folder() / FILE
-    try:
-        stored = json.loads(file.read_text(encoding="utf-8"))
-        if stored["state"] == state:
-            return stored["sources"]
-    except (OSError, ValueError, KeyError, TypeError):  # none, or damaged: it is written anew
-        pass
-    described = json.loads(json.dumps(_describe_sources()))
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        atomic_files.write(file, json.dumps({"state": state, "sources": described}))
-    except OSError:  # a folder that cannot be written: every call takes the time of the first
-        pass
-    return described
-
-
-def _state() -> Iterator[Any]:
-    """Yield the version, and [path, size, time] of this file and all of `workbench.data`, to detect changes."""
-    yield workbench.__version__
-    for file in (Path(__file__), *sorted((Path(workbench.__file__).parent / "data").rglob("*.py"))):
-        status = file.stat()
-        yield [str(file), status.st_size, status.st_mtime_ns]
-
-
-def _describe_sources() -> list[dict[str, Any]]:
-    """Return the facts of each data set as dicts, from the readers themselves, all of which are imported."""
+    """Return the facts of each data set: name, what it is, needs, parameters with defaults, origin, licence."""
     from workbench.data import contract
 
     facts = []
@@ -97,7 +60,7 @@ def with_files(command: Callable[..., None]) -> Callable[..., None]:
 def list_(json: Json = False) -> None:
     """List the data sets: what each is, where it comes from, its licence, its parameters and defaults.
 
-    Printed as text, or as JSON; the facts are kept in the cache folder.
+    Printed as text, or as JSON.
 
     Examples
     --------

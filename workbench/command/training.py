@@ -185,14 +185,14 @@ def _train(
     run = make_run(setup_of(configuration), held, y, problem.width, problem.facts)
     print_line(data.summary(problem.dataset, run.model.target))
     if found is not None and isinstance(run, Run):
-        _set_weights(run, found.weights, found.intercept)
+        run.set_weights(found.weights, found.intercept)
         seconds = time.perf_counter() - start
         print_line(f"{format_count(found.epochs, 'pass')} over the rows, with those of the search")
     else:
         seconds = _train_epochs(run, configuration)
         if standard is not None and isinstance(run, Run):
-            point = standard.outside(_point_of(run))
-            _set_weights(run, point[:-1], point[-1])
+            point = standard.outside(run.point)
+            run.set_weights(point[:-1], point[-1])
     if isinstance(run, Run) and (warning := _why_not_minimum(run, configuration, problem, found)):
         console.print(warning, **PLAIN)
     print_quality(run, problem, configuration, seconds / configuration.epochs)
@@ -236,19 +236,6 @@ def _standard_of(configuration: Configuration, problem: Problem) -> Standard | N
     return None if standard.is_plain else standard
 
 
-def _point_of(run: Run) -> np.ndarray:
-    """Return weights and intercept [D + 1, N] of a linear model, float64, 0 for no intercept."""
-    weights = run.arrays["w"]
-    return np.vstack([weights, run.arrays.get("b", np.zeros(weights.shape[1]))]).astype(np.float64)
-
-
-def _set_weights(run: Run, weights: np.ndarray, intercept: np.ndarray | None) -> None:
-    """Overwrite weights and intercept of a linear model, in place."""
-    run.arrays["w"][...] = weights
-    if "b" in run.arrays:
-        run.arrays["b"][...] = intercept
-
-
 def _why_not_minimum(run: Run, configuration: Configuration, problem: Problem, found: Found | None) -> str:
     """Return a note if a search or dual ascent ended before the minimum of its objective, else ""."""
     if found is not None:
@@ -256,7 +243,7 @@ def _why_not_minimum(run: Run, configuration: Configuration, problem: Problem, f
     if configuration.launch != "dual" or not scipy.sparse.issparse(problem.x):
         return ""
     options: dict[str, Any] = {"outputs": problem.width, "has_intercept": run.setup.has_intercept}
-    options |= {"decay": configuration.decay, "start": _point_of(run)}
+    options |= {"decay": configuration.decay, "start": run.point}
     least = find_minimum(problem.x, problem.y, None, run.model.loss, **options)
     if least.gained < NEAR_MINIMUM:
         return ""

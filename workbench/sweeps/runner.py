@@ -1,9 +1,9 @@
 """The runner: the trials of a schedule in child processes, with limits; one row a trial, whatever happens.
 
 Few candidates of a comparison are measured in turns by processes that live over some rounds, many one after the other,
-each in a fresh process. The row of a trial during which other programs ran says so; where they leave after a
-moment it is tried once more. Children are forked from a server process that has the libraries loaded and no threads
-started, which makes a child cost milliseconds; a child dies with its supervisor.
+each in a fresh process. The row of a trial during which other programs ran says so. Children are forked from a server
+process that has the libraries loaded and no threads started, which makes a child cost milliseconds; a child dies with
+its supervisor.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 import kernels
 from kernels import Sizes, devices
@@ -34,7 +34,7 @@ from workbench.sweeps.budget import Budget, TrialClock
 from workbench.sweeps.grid import threads_of
 from workbench.sweeps.problem import Contents, DataChangedError
 from workbench.sweeps.progress import Progress
-from workbench.sweeps.schedule import MOST_ADDED, Schedule, Task, place_of, refinement_configurations
+from workbench.sweeps.schedule import MOST_ADDED, Schedule, Task, refinement_configurations
 from workbench.sweeps.spec import Configuration, Measure, Spec, work_of
 from workbench.sweeps.trial import settings_of
 
@@ -134,69 +134,18 @@ def sizes_of(configuration: Configuration, row: Mapping[str, Any], phase: str, k
     return Sizes(rows, entries, row["features"], row["width"], active, value, index)
 
 
-# Trials during which other programs ran: which ones, and whether they are measured once more.
-#
-# The row of a disturbed trial is kept, and says so. A comparison whose round was disturbed for a moment has one more
-# try; under a load that stays another one would be disturbed as well.
+def judged(measure: Measure, configuration: Configuration, row: dict[str, Any]) -> dict[str, Any]:
+    """Return the record with status "disturbed" if other programs ran during a successful trial; else `row` itself.
 
-
-SECONDS_LOOK = 0.1
-"""How long other programs are watched, to see whether they are still at work."""
-
-Record = Mapping[str, Any]
-
-
-@final
-class Disturbance:
-    """Judge of the trials of a sweep; `may_wait` is asked after each look whether there is time for another one."""
-
-    def __init__(self, measure: Measure, may_wait: Callable[[], bool] = lambda: True) -> None:
-        """Set the waiting time left to `measure.seconds_quiet` (0 in a race); nothing was repeated yet."""
-        self.measure, self.may_wait = measure, may_wait
-        self.seconds_patience = 0.0 if measure.race else measure.seconds_quiet
-        self.tried_again: set[tuple] = set()
-
-    def limit(self, configuration: Configuration) -> float:
-        """Return the share of all cores (0 to 1) that other programs may use during a trial of `configuration`."""
-        if self.measure.busy_most is not None:
-            return self.measure.busy_most
-        return machine.disturbance_limit(1 if configuration.serial else threads_of(configuration))
-
-    def has_hit(self, configuration: Configuration, row: Record) -> bool:
-        """Return whether a trial with the record `row` succeeded while other programs passed `limit(configuration)`."""
-        return row["status"] == "ok" and row["busy_others"] > self.limit(configuration)
-
-    def judged(self, configuration: Configuration, row: dict[str, Any]) -> dict[str, Any]:
-        """Return a copy of the record with status "disturbed" if other programs ran; else `row` itself."""
-        if not self.has_hit(configuration, row):
-            return row
-        return row | {"status": "disturbed", "reason": "Other programs were running."}
-
-    def may_pass(self, configurations: Sequence[Configuration], rows: Sequence[Record]) -> bool:
-        """Return whether one round of a comparison may be measured again because other programs ran.
-
-        True if all of `rows`, the records of `configurations` in the same order, succeeded, at least one was disturbed,
-        and this comparison has not been repeated before.
-        """
-        is_hit = all(row["status"] == "ok" for row in rows) and any(map(self.has_hit, configurations, rows))
-        return is_hit and place_of(configurations[0]) not in self.tried_again
-
-    def is_over(self, configurations: Sequence[Configuration]) -> bool:
-        """Wait until other programs leave the cores; return True if they did, False if the waiting time is used up.
-
-        Looks every `SECONDS_LOOK` seconds (blocking) and subtracts them from the sweep's waiting time; also False if
-        `may_wait()` returns False. On success the comparison of `configurations` is marked as repeated.
-        """
-        limit = min(map(self.limit, configurations))
-        while True:
-            others = machine.OtherPrograms()
-            time.sleep(SECONDS_LOOK)
-            if others.share() <= limit:
-                self.tried_again.add(place_of(configurations[0]))
-                return True
-            self.seconds_patience -= SECONDS_LOOK
-            if self.seconds_patience <= 0 or not self.may_wait():
-                return False
+    They did if they took more than the share `measure.busy_most` of all cores, by default so much that the trial's
+    threads had to share a core.
+    """
+    limit = measure.busy_most
+    if limit is None:
+        limit = machine.disturbance_limit(1 if configuration.serial else threads_of(configuration))
+    if row["status"] != "ok" or row["busy_others"] <= limit:
+        return row
+    return row | {"status": "disturbed", "reason": "Other programs were running."}
 
 
 TRIAL = "workbench.sweeps.trial:answers"
@@ -210,7 +159,7 @@ class Supervisor:
     def __init__(
         self, spec: Spec, folder: Path, is_asked_to_stop: threading.Event | None = None, work: str = TRIAL
     ) -> None:
-        """Prepare the run of `spec` in `folder`: progress, budget, memory limit and waiting time; starts no process.
+        """Prepare the run of `spec` in `folder`: progress, budget and memory limit; starts no process.
 
         Without `spec.limits.bytes_cell` the limit of a trial is 80 % of the memory available now. `is_asked_to_stop` is
         set from outside (signal handler) to stop the run. May create the file `identity` in the folder.
@@ -223,7 +172,7 @@ class Supervisor:
             Budget(spec, run_folder.seconds_since_start(folder)),
             run_folder.run_identity(folder),
         )
-        self.in_turns, self.disturbance = AlternatingRounds(self), Disturbance(spec.measure, self.may_wait)
+        self.in_turns = AlternatingRounds(self)
         self.contents = Contents()
         self.beaten, self.bounds = 0.0, Bounds(spec.measure, lambda: self.context, self.beat)
 
@@ -311,15 +260,14 @@ class Supervisor:
     def work_through(self, schedule: Schedule, trials: Path) -> bool:
         """Measure the rounds that are due, appending each record to the file `trials` and adding it to `schedule`.
 
-        Returns True if the last round was cut short by a stop or the budget, False if it ended between rounds. Closes
-        all processes that measure in turns.
+        Returns True if a stop or the budget left trials of a round undone. Closes all processes that measure in turns.
         """
         with contextlib.closing(self.in_turns):
             for tasks in schedule.rounds(lambda: self.in_turns.has_rounds_left):
                 self.state.round, self.state.rounds = schedule.round_at_work
                 self.count(schedule, len(tasks))
                 if self.stopping or self.is_budget_out():
-                    break
+                    return True
                 done = 0
                 for row in self.rows_of(tasks):
                     self.keep(trials, row)
@@ -333,7 +281,7 @@ class Supervisor:
         """Yield the record of each trial of one round as it ends; fewer if stopped or the budget is out."""
         keys = [task.key for task in tasks]
         if self.work == TRIAL and self.in_turns.suits(tasks) and not self.budget.is_too_little_for(*keys):
-            rows = self.with_second_try(tasks, lambda: self.in_turns.measure(tasks))
+            rows = self.of_unchanged_data(tasks, lambda: self.in_turns.measure(tasks))
             yield from rows
             if rows:
                 return
@@ -406,40 +354,21 @@ class Supervisor:
         self.write()
 
     def do(self, task: Task) -> dict:
-        """Return the record of one trial in a fresh process; it is repeated once if briefly disturbed."""
-        return self.with_second_try([task], lambda: [self.try_once(task)])[0]
+        """Return the record of one trial in a fresh process."""
+        return self.of_unchanged_data([task], lambda: [self.try_once(task)])[0]
 
-    def with_second_try(self, tasks: Sequence[Task], measure: Callable[[], list[dict]]) -> list[dict]:
-        """Return the records that `measure()` gives for one comparison; of a second call if disturbed.
+    def of_unchanged_data(self, tasks: Sequence[Task], measure: Callable[[], list[dict]]) -> list[dict]:
+        """Return the records that `measure()` gives, in the order of `tasks`, disturbed ones marked; it may give none.
 
-        `tasks` are in the order of the records, which get the column `tries` (1 or 2). Empty if `measure()` gave none.
         Raises DataChangedError if a data file of the configuration changed.
         """
         self.contents.require_unchanged(tasks[0].configuration)
-        rows, tries = measure(), 1
-        if rows and self.may_try_again(tasks, rows):
-            rows, tries = measure(), 2
+        rows = measure()
         self.contents.require_unchanged(tasks[0].configuration)
-        done = zip(tasks, rows, strict=False)  # there may be no rows
-        return [self.disturbance.judged(task.configuration, row | {"tries": tries}) for task, row in done]
-
-    def may_try_again(self, tasks: Sequence[Task], rows: Sequence[dict]) -> bool:
-        """Wait until other programs end; return whether to repeat the disturbed trials `rows` of `tasks`.
-
-        False at once if they are not to be waited for; meanwhile the progress file has another stage.
-        """
-        configurations = [task.configuration for task in tasks]
-        if not self.disturbance.may_pass(configurations, rows) or self.stopping:
-            return False
-        self.state.current_key = ""
-        self.enter("waiting for other programs to leave the cores alone")
-        keys = [task.key for task in tasks]
-        return self.disturbance.is_over(configurations) and not self.budget.is_too_little_for(*keys)
-
-    def may_wait(self) -> bool:
-        """Return whether there is time to wait for other programs: no stop and budget left; writes a due heartbeat."""
-        self.beat()
-        return not self.stopping and not self.budget.is_out
+        return [
+            judged(self.spec.measure, task.configuration, row)
+            for task, row in zip(tasks, rows, strict=False)  # there may be no rows
+        ]
 
     def try_once(self, task: Task) -> dict:
         """Run one trial in a fresh child process and return its complete record, also if it failed."""

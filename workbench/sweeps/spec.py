@@ -144,14 +144,12 @@ SECONDS_COUNTED = 0.005
 class Measure(pydantic.BaseModel):
     """Settings of measuring each trial, how long and how often; the defaults suit steps of 10 us to 30 ms.
 
-    Rounds are added up to `rounds` if the ratio of both sides is not known well enough before. Each comparison may
-    measure one round again that other programs disturbed, if they have left the cores alone since; a sweep waits
-    `seconds_quiet` in all for that. A trial is disturbed if other programs take more than the share `busy_most` of all
-    cores, by default so much that its threads had to share a core. In a `race`, which never waits, candidates that are
-    significantly slower than the fastest leave, and rounds go on until more of them would gain less than 1 %. With
-    `until`, a share such as 0.1, densities are added around each break-even until its interval is narrower. With
-    `roofs` the sweep measures what this machine's memory and cores allow, about two seconds, and rows have the bounds
-    of their kernels; not with fewer than four rounds.
+    Rounds are added up to `rounds` if the ratio of both sides is not known well enough before. A trial is disturbed if
+    other programs take more than the share `busy_most` of all cores, by default so much that its threads had to share a
+    core. In a `race` candidates that are significantly slower than the fastest leave, and rounds go on until more of
+    them would gain less than 1 %. With `until`, a share such as 0.1, densities are added around each break-even until
+    its interval is narrower. With `roofs` the sweep measures what this machine's memory and cores allow, about two
+    seconds, and rows have the bounds of their kernels; not with fewer than four rounds.
     """
 
     model_config = TYPED
@@ -162,7 +160,6 @@ class Measure(pydantic.BaseModel):
     samples_least: Positive = Policy.samples_least
     samples_most: Positive = Policy.samples_most
     rounds: Annotated[int, pydantic.Field(ge=1, le=MOST_ROUNDS)] = MOST_ROUNDS
-    seconds_quiet: Annotated[float, pydantic.Field(ge=0)] = 2.0
     busy_most: Annotated[float, pydantic.Field(gt=0, le=1)] | None = None
     race: bool = False
     until: Annotated[float, pydantic.Field(gt=0)] | None = None
@@ -170,7 +167,7 @@ class Measure(pydantic.BaseModel):
 
     def policy(self) -> Policy:
         """Return the `Policy` of these settings for the sampling clock: warm-up, sample length and sample counts."""
-        settings = self.model_dump(exclude={"rounds", "seconds_quiet", "busy_most", "race", "until", "roofs"})
+        settings = self.model_dump(exclude={"rounds", "busy_most", "race", "until", "roofs"})
         return Policy(**settings, seconds_counted=SECONDS_COUNTED if self.seconds_sample else 0.0)
 
 

@@ -444,6 +444,20 @@ class Run(Training):
         if self.setup.update == "exact" and self.setup.launch != "dual":  # which defers none
             self.updater.catch_up(self._touched())
 
+    @property
+    def point(self) -> np.ndarray:
+        """Weights and intercept [D + 1, N] of a linear model, float64, with 0 for no intercept, all rows caught up."""
+        self.catch_up()
+        weights = self.arrays["w"]
+        return np.vstack([weights, self.arrays.get("b", np.zeros(weights.shape[1]))]).astype(np.float64)
+
+    def set_weights(self, weights: np.ndarray, intercept: np.ndarray | None) -> None:
+        """Overwrite the weights [D, N] and, if there is one, the intercept [N] of a linear model."""
+        self.catch_up()
+        self.arrays["w"][...] = weights
+        if "b" in self.arrays:
+            self.arrays["b"][...] = intercept
+
     def _touched(self) -> dict[str, np.ndarray]:
         """Return {name: array} of the parameters of which a batch uses only some rows."""
         return {name: self.arrays[name] for name in self.touched}
