@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse
 
 import kernels
+from benchmarks.competitors import competitors_of
 from benchmarks.shapes import Batch, BenchError, Shape
 from kernels import Case, Cost, Kernel, Sizes, plan
 from kernels.code_cache import njit
@@ -385,7 +386,7 @@ def _competitors(task: str) -> list[Candidate]:
     """
     return [
         of_kernel(competitor, "competitor")
-        for competitor in kernels.competitors_of(task)
+        for competitor in competitors_of(task)
         if competitor.cpu or not competitor.gpu
     ]
 

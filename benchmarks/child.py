@@ -13,11 +13,11 @@ import threadpoolctl
 
 from benchmarks import device
 from benchmarks.candidates import Ready
+from benchmarks.competitors import tensorflow_sparse, torch_sparse
 from benchmarks.configurations import BenchmarkConfiguration, Entry, Field, field_of
 from benchmarks.device import CopyLimit, OnDevice
 from benchmarks.shapes import BenchError
 from kernels import devices, threads
-from kernels.competitors import tensorflow_sparse, torch_sparse
 from kernels.devices import bytes_asked
 from workbench.measure import bandwidth
 from workbench.measure.bandwidth import Limits

@@ -12,14 +12,14 @@ import numpy as np
 
 import kernels
 from benchmarks import candidates as of_kernels
+from benchmarks import competitors, steps, steps_tensorflow
 from benchmarks import device as of_device
-from benchmarks import steps, steps_tensorflow
 from benchmarks.candidates import ALLOWED, Ready, Setting
+from benchmarks.competitors.torch_sparse import UNAVAILABLE, pytorch
 from benchmarks.shapes import Batch, BenchError, Shape, draw_batch
 from benchmarks.steps import Learner, Ours, Phases, Problem, StepCandidate
 from benchmarks.steps_pytorch import SharedLoop, list_pytorch_candidates, list_torch_candidates, shared_pytorch
 from kernels import devices, plan
-from kernels.competitors.torch_sparse import UNAVAILABLE, pytorch
 from kernels.devices import Device
 from kernels.gpu import indices as on_device
 from kernels.gpu.slots import Room, Step
@@ -426,6 +426,7 @@ def roots_of(configuration: BenchmarkConfiguration) -> frozenset[str]:
     named = {part for name, _, _ in names_of(configuration) for part in name.split(" + ")}
     named |= {configuration.task, f"{configuration.optimizer}_dense"}
     modules = registering_modules("kernel", named.intersection(kernels.names()))
+    modules |= registering_modules(competitors.KIND, named.intersection(competitors.names()))
     if configuration.optimizer:  # a step, which is made of operators, too
         modules |= registering_modules("optimizer", [configuration.optimizer])
         modules |= registering_modules("format", formats.names()) | registering_modules("operator", ops.names())

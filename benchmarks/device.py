@@ -11,6 +11,7 @@ import numpy as np
 
 import kernels
 from benchmarks import candidates as of_kernels
+from benchmarks import competitors
 from benchmarks.candidates import (
     BYTES_DENSE,
     Candidate,
@@ -23,15 +24,16 @@ from benchmarks.candidates import (
     operand_bytes,
     require_device,
 )
+from benchmarks.competitors import competitors_of
 from benchmarks.shapes import BenchError, Shape
 from kernels import Cost, Kernel, Sizes, devices
-from kernels.competitors import cusparse
 from kernels.devices import Device
 from kernels.gpu import indices as plan_on_device
 from kernels.gpu import narrow, rounding
 from kernels.gpu.indices import lengths_of
 from kernels.products.csr_dense import on_device
 from kernels.registry import unknown_name
+from kernels.vendor import cusparse
 from workbench.measure.interleaved import Call, Clock
 
 # Times of calls by the events of a CUDA device: of the device's own work, with its second-level cache warm or cold.
@@ -219,7 +221,7 @@ def list_device_candidates(task: str, shape: Shape, on: Device | None) -> list[C
 
 def _competitors(task: str) -> Sequence[Kernel]:
     """Return the competitors of a kernel that run on a CUDA device."""
-    return [competitor for competitor in kernels.competitors_of(task) if competitor.gpu is not None]
+    return [competitor for competitor in competitors_of(task) if competitor.gpu is not None]
 
 
 def _time_kernel(kernel: Kernel, on: Device | None, side: str = "ours") -> Candidate:
@@ -308,7 +310,7 @@ def _dense(library: str, on: Device | None) -> Candidate:
 
     `library` is "cublas" or "cublas_tf32"; with `on` None it cannot be prepared.
     """
-    kernel = kernels.get(f"{library}.dense_dense")
+    kernel = (kernels if library == "cublas" else competitors).get(f"{library}.dense_dense")
 
     def make(setting: Setting) -> Ready:
         """Return the dense product on the device, ready to be timed; allocates the dense array [R, D] on both sides."""

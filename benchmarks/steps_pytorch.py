@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.competitors.torch_sparse import UNAVAILABLE, pytorch
 from benchmarks.steps import Problem, StepCandidate
-from kernels.competitors.torch_sparse import UNAVAILABLE, pytorch
 
 Made = tuple[Any, Any]
 """A model and its optimizer."""

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.competitors.tensorflow_sparse import UNAVAILABLE, matrix_of, tensorflow
 from benchmarks.steps import Problem, StepCandidate
-from kernels.competitors.tensorflow_sparse import UNAVAILABLE, matrix_of, tensorflow
 
 # TensorFlow's updates of active rows: SGD is a scatter, AdaGrad TensorFlow's own sparse update.
 

@@ -18,7 +18,7 @@ if os.name != "posix":
         f"The kernels need a POSIX system, Linux or macOS; this one is {os.name!r}. On Windows use them inside WSL 2."
     )
 
-from kernels.registry import KernelError, competitors_of, get, names, register, unavailable
+from kernels.registry import KernelError, get, names, register, unavailable
 
 if TYPE_CHECKING:
     from kernels.contract import Case, Cost, Kernel, Sizes
@@ -29,7 +29,6 @@ __all__ = [
     "Kernel",
     "KernelError",
     "Sizes",
-    "competitors_of",
     "get",
     "names",
     "register",

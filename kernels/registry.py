@@ -349,22 +349,21 @@ def registry_of(kind: str) -> "Registry[Any]":
     return next(registry for registry in registries if registry.kind == kind)
 
 
-FOLDERS = ("products", "gradients", "updates", "rows", "convert", "losses", "competitors")
+FOLDERS = ("products", "gradients", "updates", "rows", "convert", "losses", "vendor")
 _kernels: "Registry[Kernel]" = Registry("kernel", tuple(f"kernels.{folder}" for folder in FOLDERS), KernelError)
 register, names, get, unavailable = _kernels.register, _kernels.names, _kernels.get, _kernels.unavailable
 
 
-def register_competitor(library: str, name: str, cpu: Any = None, gpu: Any = None, **fields: Any) -> None:
-    """Register `<library>.<name>`, which competes with the kernel `name`: operands, arguments and cost are the same.
+def make_competitor(library: str, name: str, cpu: Any = None, gpu: Any = None, **fields: Any) -> "Kernel":
+    """Return the kernel `<library>.<name>`, with operands, arguments and cost of the kernel `name`.
 
-    `cpu` and `gpu` are what computes, None for nothing; `fields` are further fields of `Kernel`. With a reason why the
-    library is `unavailable` there is no `cpu`.
+    `cpu` and `gpu` are its implementations, None if it has none; `fields` are further fields of `Kernel`. If the
+    library is `unavailable`, for the reason given, it has no `cpu`.
     """
     known = {"competitor_of": name, "cpu": None if fields.get("unavailable") else cpu, "gpu": gpu}
-    register(replace(get(name), name=f"{library}.{name.rpartition('.')[2]}", **known | fields))
+    return replace(get(name), name=f"{library}.{name.rpartition('.')[2]}", **known | fields)
 
 
-def competitors_of(name: str) -> "list[Kernel]":
-    """Return the kernels of other libraries that compete with kernel `name`, available or not. Raises KernelError."""
-    get(name)
-    return [kernel for kernel in map(get, names()) if kernel.competitor_of == name]
+def register_competitor(library: str, name: str, cpu: Any = None, gpu: Any = None, **fields: Any) -> None:
+    """Register the kernel that `make_competitor` returns."""
+    register(make_competitor(library, name, cpu, gpu, **fields))

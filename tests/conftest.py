@@ -47,7 +47,7 @@ LOAD_FRAMEWORKS = frozenset(
         *("bridges/pytorch_compile", "bridges/pytorch_layers", "bridges/pytorch_optimizers", "bridges/pytorch_workers"),
         *(
             "bridges/pytorch_optimizers_saved",
-            "kernels/competitors",
+            "benchmarks/bench_competitors",
             "front_door/load",
             "advising/frameworks",
             "models/graph_convolution",

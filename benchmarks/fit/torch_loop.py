@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.competitors.torch_sparse import INSTALL, pytorch
 from benchmarks.fit.candidates import Candidate, Rows, Scorer, Value, register, settings_by_decay, settings_by_rate
-from kernels.competitors.torch_sparse import INSTALL, pytorch
 
 # Dense rows for competitors: the same training, on X as a dense array, if that takes few enough bytes.
 #

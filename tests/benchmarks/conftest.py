@@ -3,8 +3,8 @@
 import pytest
 
 from benchmarks.child import set_threads
+from benchmarks.competitors import tensorflow_sparse, torch_sparse
 from benchmarks.self_trial import trials
-from kernels.competitors import tensorflow_sparse, torch_sparse
 from tests.support.self_trial_rows import Measured
 
 

@@ -43,10 +43,10 @@ def test_each_file_of_a_configuration_is_in_its_hash_and_no_other(copy):
 @pytest.mark.parametrize(
     ("file", "names"),
     [
-        ("kernels/competitors/scipy_sparse.py", {"product"}),
-        ("kernels/competitors/torch_sparse.py", set(CELLS)),
-        ("kernels/competitors/torch_cuda.py", {"cuda", "fused"}),
-        ("kernels/competitors/torch_fused.py", {"fused"}),
+        ("kernels/vendor/scipy_sparse.py", {"product"}),
+        ("benchmarks/competitors/torch_sparse.py", set(CELLS)),
+        ("benchmarks/competitors/torch_cuda.py", {"cuda", "fused"}),
+        ("benchmarks/competitors/torch_fused.py", {"fused"}),
         ("kernels/vector/lanes.py", set(CELLS)),
         ("kernels/products/csr_dense.cu", {"cuda"}),
         ("kernels/updates/adam.py", {"fused"}),

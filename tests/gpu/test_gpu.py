@@ -180,11 +180,12 @@ def test_host_arrays_are_refused(device) -> None:
 
 
 @pytest.mark.parametrize("case_name", ["plain", "no entries", "width 16", "width 33", "many rows", "full column"])
-@pytest.mark.parametrize("name", COMPETITORS)
-def test_a_competitor_computes_what_it_is_compared_for(device, name: str, case_name: str) -> None:
+@pytest.mark.parametrize("competitor", COMPETITORS, ids=lambda competitor: competitor.name)
+def test_a_competitor_computes_what_it_is_compared_for(device, competitor: kernels.Kernel, case_name: str) -> None:
+    name = competitor.name
     if name.startswith("torch"):
         pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'sparse-workbench[peers]'")
-    competitor, case = kernels.get(name), CASES[case_name]
+    case = CASES[case_name]
     args = competitor.arguments(case)
     expected = run(competitor.reference, args)
     tolerance = 1e-2 if "tf32" in name else 0

@@ -6,23 +6,23 @@ from types import SimpleNamespace
 import pytest
 
 import kernels
+from benchmarks.competitors import torch_cuda
 from kernels import devices
-from kernels.competitors import cusparse, torch_cuda
+from kernels.vendor import cusparse
 from tests.support.gpu_implementations import COMPETITORS
 
 
 def test_the_competitors_of_the_suites_are_there() -> None:
-    assert {name.split(".")[0] for name in COMPETITORS} == {
+    assert {competitor.name.split(".")[0] for competitor in COMPETITORS} == {
         *("cublas", "cublas_tf32", "cupyx", "cusparse", "cusparse_anew", "torch_cuda")
     }
 
 
-@pytest.mark.parametrize("name", COMPETITORS)
-def test_a_competitor_runs_on_no_cpu_and_says_why(name: str) -> None:
-    competitor = kernels.get(name)
+@pytest.mark.parametrize("competitor", COMPETITORS, ids=lambda competitor: competitor.name)
+def test_a_competitor_runs_on_no_cpu_and_says_why(competitor: kernels.Kernel) -> None:
     assert competitor.cpu is None
     assert competitor.unavailable
-    assert competitor.competitor_of.split(".")[-1] == name.split(".")[1]
+    assert competitor.competitor_of.split(".")[-1] == competitor.name.split(".")[1]
     assert competitor.operands == kernels.get(competitor.competitor_of).operands
 
 

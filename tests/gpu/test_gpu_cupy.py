@@ -6,7 +6,7 @@ import importlib.util
 import pytest
 
 from kernels import devices, sessions
-from kernels.competitors import cusparse
+from kernels.vendor import cusparse
 
 if importlib.util.find_spec("cupy") is None:
     pytest.skip(f"CuPy is not installed: {devices.INSTALL}", allow_module_level=True)

@@ -101,8 +101,6 @@ def test_case_arrays_repeat_for_a_seed_and_differ_between_salts() -> None:
 def test_unknown_kernel_lists_the_kernels() -> None:
     with pytest.raises(KernelError, match=r"Unknown kernel 'csr_dens'.*Expected one of: .*csr_dense, .*take_rows"):
         kernels.get("csr_dens")
-    with pytest.raises(KernelError, match="Unknown kernel 'nothing'"):
-        kernels.competitors_of("nothing")
 
 
 FREE = {"indices of find_rows", "labels of softmax"}

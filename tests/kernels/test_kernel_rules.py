@@ -145,11 +145,3 @@ def test_scipy_routines_compute_what_its_operator_does() -> None:
     g, full = case.dense(case.R, case.N), case.garbage(case.D, case.N)
     get("scipy.csr_t_dense_full").cpu(indptr, indices, data, g, full)
     np.testing.assert_array_equal(full, matrix.T @ g)
-
-
-def test_competitors_are_found_by_what_they_compete_with() -> None:
-    libraries = ["cupyx", "cusparse", "cusparse_anew", "numba", "scipy", "tensorflow", "torch", "torch_cuda"]
-    assert [kernel.name for kernel in kernels.competitors_of("csr_dense")] == [
-        f"{name}.csr_dense" for name in libraries
-    ]
-    assert kernels.competitors_of("softmax") == []

@@ -27,9 +27,7 @@ from tests.support.thread_counts import TWO_AT_MOST, share_out
 NAMES = [name for name in kernels.names() if kernels.get(name).cpu or not kernels.get(name).gpu]
 OURS = [name for name in NAMES if "." not in name]
 every_kernel = pytest.mark.parametrize("name", NAMES)
-OF_ANY_NUMBERS = [name for name in NAMES if name in OURS or "_fused" not in name]
-"""All but competitors of updates, which refuse numbers that ours take; see `test_competitors.py`."""
-of_any_numbers = pytest.mark.parametrize("name", OF_ANY_NUMBERS)
+of_any_numbers = pytest.mark.parametrize("name", NAMES)
 ADAGRAD_ALIKE = ("sgd", "momentum", "nesterov", "adam", "adamw", "ftrl", "rmsprop", "centered", "signum")
 """Rules that differ from adagrad in their formula alone; each further width compiles loops that are as alike."""
 
@@ -148,7 +146,7 @@ def overwritten(kernel: Kernel) -> tuple[str, ...]:
     return kernel.writes if "overwritten" in re.search(r"^Writes .*", header, re.M).group() else ()
 
 
-@pytest.mark.parametrize("name", [name for name in OF_ANY_NUMBERS if has_values(kernels.get(name))])
+@pytest.mark.parametrize("name", [name for name in NAMES if has_values(kernels.get(name))])
 def test_every_parameter_matters_and_old_output_does_not(name: str) -> None:
     kernel, case = get(name), CASES["plain"]
     args = kernel.arguments(case)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import kernels
+from benchmarks import competitors
 from kernels import Case
 from kernels.devices import Device
 from kernels.gpu.row_sums import tiles
@@ -18,7 +19,8 @@ from tests.support.implementations import assert_close, assert_inputs_unchanged,
 OURS = [name for name in kernels.names() if "." not in name]
 WITHOUT = [name for name in OURS if kernels.get(name).gpu is None]
 WITH = [name for name in OURS if name not in WITHOUT]
-COMPETITORS = [name for name in kernels.names() if name not in OURS and kernels.get(name).gpu]
+COMPETITORS = [kernel for kernel in map(kernels.get, kernels.names()) if kernel.competitor_of and kernel.gpu]
+COMPETITORS += [kernel for kernel in map(competitors.get, competitors.names()) if kernel.gpu]
 
 _wide = {"dtype": np.float64, "index": np.int64}
 

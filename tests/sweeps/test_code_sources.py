@@ -85,9 +85,9 @@ def test_entries_of_registries_are_those_that_the_configuration_names(copy, used
     assert "adam" not in of("workbench/optimizers", fused, copy)
     assert "stdlib" in of("workbench/data/sources", fused, copy)
     assert not of("workbench/data/sources", fused, copy) & {"svmlight", "npz", "uniform", "power_law"}
-    assert "scipy_sparse" not in of("kernels/competitors", fused, copy)
-    assert "scipy_sparse" in of("kernels/competitors", used["vendor"], copy)
-    assert "blas" in of("kernels/competitors", used["dense"], copy)
+    assert "scipy_sparse" not in of("kernels/vendor", fused, copy)
+    assert "scipy_sparse" in of("kernels/vendor", used["vendor"], copy)
+    assert "blas" in of("kernels/vendor", used["dense"], copy)
     assert "svmlight" in of("workbench/data/sources", used["svmlight"], copy)
     assert of("kernels/losses", used["svmlight"], copy) == {"logistic"}
     assert of("workbench/models", used["factorization machine"], copy) - shared == {"factorization_machine"}

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.competitors.torch_sparse import csr_tensor, pytorch
 from benchmarks.fit.candidates import Candidate, Rows, Scorer, Value, register, settings_by_rate
 from benchmarks.fit.torch_loop import (
     COMPETITOR,
@@ -18,7 +19,6 @@ from benchmarks.fit.torch_loop import (
     register_net,
     train,
 )
-from kernels.competitors.torch_sparse import csr_tensor, pytorch
 from workbench import models
 from workbench.formats.compressed import transposed
 from workbench.models import glorot, he, patterns

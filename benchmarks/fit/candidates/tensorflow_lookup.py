@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks import steps_tensorflow
+from benchmarks.competitors.tensorflow_sparse import INSTALL, tensorflow
 from benchmarks.fit.candidates import Candidate, Rows, Scorer, Value, register, settings_by_rate
-from kernels.competitors.tensorflow_sparse import INSTALL, tensorflow
 
 EPSILON = 1e-7
 LOSSES = {"linear": "squared", "softmax": "softmax"}

@@ -17,7 +17,7 @@ import os
 
 import numpy as np
 
-from kernels.registry import register_competitor
+from benchmarks.competitors import register_competitor
 
 INSTALL = "pip install 'sparse-workbench[peers]'"
 UNAVAILABLE = "" if importlib.util.find_spec("tensorflow") else f"TensorFlow is not installed: {INSTALL}"

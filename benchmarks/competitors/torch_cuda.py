@@ -18,11 +18,11 @@ import functools
 import warnings
 from collections.abc import Callable, Iterator
 
+from benchmarks.competitors import register_competitor
+from benchmarks.competitors.torch_sparse import UNAVAILABLE as NO_TORCH
+from benchmarks.competitors.torch_sparse import pytorch
 from kernels import devices
-from kernels.competitors import cusparse
-from kernels.competitors.torch_sparse import UNAVAILABLE as NO_TORCH
-from kernels.competitors.torch_sparse import pytorch
-from kernels.registry import register_competitor
+from kernels.vendor import cusparse
 
 UNAVAILABLE = NO_TORCH or cusparse.UNAVAILABLE
 

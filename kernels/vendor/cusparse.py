@@ -1,21 +1,17 @@
-"""NVIDIA's sparse products on a CUDA device: cuSPARSE at its best, cuSPARSE anew for every batch, and CuPy's matrices.
+"""NVIDIA's sparse products on a CUDA device: cuSPARSE at its best.
 
 cusparse.csr_dense         out = A @ x: row-major, descriptors and buffer made once, the fastest of its algorithms
 cusparse.csr_t_dense_full  out = A.T @ g: the same, by its transposed operation
-cusparse_anew.csr_dense    the first with descriptors and buffer made for every call, as for batches that come once
-cupyx.csr_dense            A @ x as users of cupyx.scipy.sparse write it
-cupyx.csr_t_dense_full     A.T @ g as they write it
 
 Arguments  as those of csr_dense and csr_t_dense_full, CuPy arrays
 Writes     out, overwritten; nothing else changes
-Assumes    indices in range, as ours do; cupyx sorts and adds duplicates on its own
+Assumes    indices in range, as ours do
 Cost       2*z*N flops; bytes as of the kernel that each competes with
 Parallel   as cuSPARSE does; some of its algorithms add in any order
 Limits     z < 2**31 with int32 indices
 Source     cusparseSpMM with CUSPARSE_SPMM_CSR_ALG1 to 3, without the preprocessing that CuPy does not offer
 """
 
-import importlib
 import importlib.util
 from collections.abc import Callable
 from typing import Any
@@ -158,32 +154,8 @@ def csr_t_dense_full(indptr, indices, data, g, out):
     _anew(indptr, indices, data, g, out, _TRANSPOSE)
 
 
-def _matrix(indptr, indices, data, shape):
-    """Return a csr_matrix of CuPy of this `shape` over the device arrays indptr [R+1], indices [z] and data [z]."""
-    return importlib.import_module("cupyx.scipy.sparse").csr_matrix((data, indices, indptr), shape=shape)
-
-
-def cupyx_csr_dense(indptr, indices, data, x, out):
-    """Compute out = A @ x by CuPy's csr_matrix on a CUDA device; out [R, N] is overwritten.
-
-    A is in CSR form (indptr, indices, data), x [D, N].
-    """
-    out[...] = _matrix(indptr, indices, data, (out.shape[0], x.shape[0])) @ x
-
-
-def cupyx_csr_t_dense_full(indptr, indices, data, g, out):
-    """Compute out = A.T @ g by CuPy's csr_matrix on a CUDA device; out [D, N] is overwritten.
-
-    A is in CSR form (indptr, indices, data), g [R, N].
-    """
-    out[...] = _matrix(indptr, indices, data, (g.shape[0], out.shape[0])).T @ g
-
-
-for _library, _name, _gpu, _prepare in (
-    ("cusparse", "csr_dense", csr_dense, prepare_csr_dense),
-    ("cusparse", "csr_t_dense_full", csr_t_dense_full, prepare_csr_t_dense_full),
-    ("cusparse_anew", "csr_dense", csr_dense, None),
-    ("cupyx", "csr_dense", cupyx_csr_dense, None),
-    ("cupyx", "csr_t_dense_full", cupyx_csr_t_dense_full, None),
+for _name, _gpu, _prepare in (
+    ("csr_dense", csr_dense, prepare_csr_dense),
+    ("csr_t_dense_full", csr_t_dense_full, prepare_csr_t_dense_full),
 ):
-    register_competitor(_library, _name, gpu=_gpu, prepare=_prepare, unavailable=UNAVAILABLE)
+    register_competitor("cusparse", _name, gpu=_gpu, prepare=_prepare, unavailable=UNAVAILABLE)

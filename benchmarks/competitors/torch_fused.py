@@ -23,12 +23,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from kernels.competitors import cusparse, torch_cuda
-from kernels.competitors.torch_sparse import UNAVAILABLE, pytorch
+from benchmarks.competitors import register_competitor, torch_cuda
+from benchmarks.competitors.torch_sparse import UNAVAILABLE, pytorch
 from kernels.contract import KernelError
-from kernels.registry import get, register_competitor
+from kernels.registry import get
 from kernels.rules import rule as rules_of_updates
 from kernels.rules.rule import Rule, get_rule
+from kernels.vendor import cusparse
 
 NUMBERS: dict[str, dict[str, float]] = {"sgd": {}, "adagrad": {"epsilon": 1e-20}, "adam": {}}
 """Rules that PyTorch has an optimizer of for sparse gradients, and numbers that tests and benchmarks take of each."""

@@ -21,7 +21,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from kernels.registry import register_competitor
+from benchmarks.competitors import register_competitor
 
 INSTALL = "pip install 'sparse-workbench[peers]'"
 UNAVAILABLE = "" if importlib.util.find_spec("torch") else f"PyTorch is not installed: {INSTALL}"

@@ -15,7 +15,7 @@ Source     The same loops in Python, compiled: sums of one column in a register,
 import numpy as np
 from numba import prange
 
-from kernels.registry import register_competitor
+from benchmarks.competitors import register_competitor
 from kernels.rules.rule import get_rule
 from kernels.threads import call_parallel, compiled, compiled_parallel, equal_cost, parts
 from kernels.vector.gather import work_of

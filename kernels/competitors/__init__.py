@@ -1,1 +1,0 @@
-"""Competitors: implementations of other libraries under the contract of the kernels that they are compared with."""
