@@ -1,8 +1,8 @@
 """Dense products by the BLAS that NumPy is linked with, on all of its threads or on one.
 
 OpenBLAS divides a product among all its threads and waits for the last one, so that next to a busy program it takes as
-long as that program lets it. Here each product runs on the thread count that was faster for such products, and yields
-to other programs as this package's own parallel calls do (`kernels.choice`, `kernels.choosing`).
+long as that program lets it. Here products run on one thread while other programs leave too few cores, as this
+package's own parallel calls do (`kernels.choosing`).
 
 For about two in five shapes OpenBLAS adds terms in another order on another number of threads. Results must not depend
 on other programs: before products of a shape run on one thread, a product of random numbers of that shape is computed
@@ -13,12 +13,13 @@ libraries are left to NumPy, too.
 import functools
 import os
 import threading
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 import threadpoolctl
 
-from kernels import choice, threads
+from kernels import choosing, threads
 
 MOST_ELEMENTS = 4_000_000
 """Elements of the left matrix up to which a product chooses: comparing bits takes about 20 ms with so many."""
@@ -53,42 +54,33 @@ def library() -> Any:
 
 
 def matmul(left: np.ndarray, right: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """Compute left [R, D] @ right [D, N] as `numpy.matmul`, on one or all BLAS threads, whichever was faster lately.
+    """Compute left [R, D] @ right [D, N] as `numpy.matmul`, on one BLAS thread if other programs hold the cores.
 
     The bits are those of all threads. `out` [R, N], if given, is overwritten and returned. Products of several Python
     threads run one after the other (one lock).
     """
     with _turn:
-        if not (work := _work(left, right)):
+        if not _may_choose(left, right):
             return np.matmul(left, right, out=out)
-        openblas, choices = library(), threads.this_thread.choices
-        in_c_order, count = left.flags.c_contiguous, threads.get_threads()
-        shape = left.shape, right.shape[1], in_c_order, left.dtype.char, openblas.get_num_threads()
-        if shape[-1] == 1 or _bits.get(shape) is False:
+        openblas = library()
+        shape = left.shape, right.shape[1], left.flags.c_contiguous, left.dtype.char, openblas.get_num_threads()
+        if shape[-1] == 1 or choosing.load.leaves(threads.get_threads(), perf_counter()):
             return np.matmul(left, right, out=out)
-        call = (matmul, in_c_order), work
-        rests = choices.is_cached_serial(call)
-        is_alone = rests or choices.begin_elsewhere(call, count, choice.costs(count)) == 1
-        if is_alone and not have_same_bits(*shape):
-            return np.matmul(left, right, out=out)  # nor is it learned from: no such product chooses again
-        product = _alone(openblas, left, right, out) if is_alone else np.matmul(left, right, out=out)
-        if not rests:
-            choices.ended()
-        return product
+        return _alone(openblas, left, right, out) if have_same_bits(*shape) else np.matmul(left, right, out=out)
 
 
-def _work(left: np.ndarray, right: np.ndarray) -> int:
-    """Return the work of left [R, D] @ right [D, N] in multiply-adds, as `threads.is_serial` counts it; 0 for NumPy.
+def _may_choose(left: np.ndarray, right: np.ndarray) -> bool:
+    """Return whether left [R, D] @ right [D, N] may run on one BLAS thread instead of all; else it is NumPy's.
 
-    0 means that NumPy shall compute it: too small or too large, no plain float product, or no BLAS library or threads.
+    False if it is too small or too large, no plain float product, or if there is no BLAS library or one thread only.
     """
     if threads.this_thread.is_serial is not None or left.ndim != 2 or right.ndim != 2 or left.size > MOST_ELEMENTS:
-        return 0
+        return False
     work = left.size * right.shape[1] // WORK
     if work < threads.LEAST_WORK or left.shape[1] != right.shape[0] or left.dtype != right.dtype:
-        return 0
+        return False
     is_plain = left.dtype.char in "fd" and left.flags.forc and right.flags.c_contiguous
-    return work if is_plain and threads.get_threads() > 1 and library() is not None else 0
+    return is_plain and threads.get_threads() > 1 and library() is not None
 
 
 def have_same_bits(shape: tuple[int, int], width: int, in_c_order: bool, dtype: str, count: int) -> bool:

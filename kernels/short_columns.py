@@ -129,7 +129,7 @@ def add(segments: np.ndarray, rows: np.ndarray, values: np.ndarray | None, g: np
     """
     work = WORK * rows.size
     is_little = work <= MOST_ALONE and not is_forced_parallel()
-    parts, choices = ALONE if is_little else share(work, __name__)
+    parts, choices = ALONE if is_little else share(work)
     bounds = np.array((0, segments.size - 1)) if parts == 1 else equal_cost(segments, parts, 0)
     layer()  # code is linked with its functions
     _parts(bounds, segments, rows, values, g.reshape(-1), out.reshape(-1))

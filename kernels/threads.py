@@ -12,7 +12,7 @@ import contextlib
 import importlib.util
 import os
 import threading
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from time import perf_counter
@@ -22,7 +22,7 @@ import numba
 import numpy as np
 from numba import prange
 
-from kernels import choice
+from kernels import choice, choosing
 from kernels._compat import numba_internals
 from kernels.choosing import Choices
 from kernels.code_cache import njit, njit_part
@@ -93,6 +93,9 @@ LEAST_WORK = 16 * 1024
 
 BLOCK = 4096
 """Elements of a block of fixed size: sums added up block by block have the same bits at every thread count."""
+
+SECONDS_PIECE = 50e-3
+"""Estimated seconds of a piece of a long call, before each of which the load of the machine is looked at."""
 
 PARTS = 4
 """Parts of a call for each thread: few enough to cost little, and where a layer gives them out one by one, a thread
@@ -265,7 +268,7 @@ def available_threads() -> int:
 
 
 def is_serial(work: int, *, within: bool = False) -> bool:
-    """Return whether a call of `work` multiply-adds that starts now should run on one thread; see `kernels.choice`.
+    """Return whether a call of `work` multiply-adds that starts now should run on one thread; see `kernels.choosing`.
 
     Other work counts as the multiply-adds of vector code that take its time. `within` is for one of many regions in a
     compiled function: its threads are awake, so the work alone decides, and the order of sums is the same from run to
@@ -282,7 +285,7 @@ def is_serial(work: int, *, within: bool = False) -> bool:
         if within:
             pays = choice.gain(work * costs.seconds_work, count, costs) > 0
         else:
-            pays = own.choices.choose_without_timing(work, count, costs) > 1
+            pays = own.choices.begin(work, count, costs)
         if not pays:
             return True
     own.calls_parallel += 1
@@ -292,23 +295,19 @@ def is_serial(work: int, *, within: bool = False) -> bool:
 ALONE: tuple[int, None] = 1, None
 
 
-def share(work: int, maker: Hashable) -> tuple[int, Choices | None]:
+def share(work: int) -> tuple[int, Choices | None]:
     """Return (parts to cut a call of `work` multiply-adds into, choices to notify by `ended`, or None).
 
-    One part if the call should be serial, by the measured times of calls of the same `maker`, a hashable. May wake the
-    threads.
+    One part if the call should be serial. May wake the threads.
     """
     if work < LEAST_WORK and not _asked:
         return ALONE
     own = this_thread
-    choices = own.choices if own.is_serial is None else None
-    call = maker, work
-    if choices is not None and choices.is_cached_serial(call):
-        return ALONE
     count = get_threads()
     if count == 1:
         return ALONE
-    if choices is not None and choices.begin(call, count, choice.costs(count)) == 1:
+    choices = own.choices if own.is_serial is None else None
+    if choices is not None and not choices.begin(work, count, choice.costs(count)):
         return 1, choices
     own.calls_parallel += 1
     return PARTS * count, choices
@@ -328,7 +327,7 @@ def call_parallel(function: Callable, work: int, *args: object) -> None:
     The machine code is the same; its result is dropped.
     """
     layer = numba_internals.layer()
-    parts, choices = share(work, function)
+    parts, choices = share(work)
     if parts == 1 and (count := layer.count()) > 1:
         _alone(layer, count, function, *args)
     else:
@@ -337,29 +336,24 @@ def call_parallel(function: Callable, work: int, *args: object) -> None:
         choices.ended()
 
 
-def call_in_pieces(function: Callable[[int, int], int], steps: int, work: int, maker: Hashable) -> int:
-    """Run `function(first, last)` over consecutive ranges of `steps` steps, on one or all threads by measured times.
+def call_in_pieces(function: Callable[[int, int], int], steps: int, work: int) -> int:
+    """Run `function(first, last)` over consecutive ranges of `steps` steps, on one thread if others hold the cores.
 
     Returns the first non-negative result, which ends the call, or -1. For compiled loops over steps of about equal
-    `work` (multiply-adds; `maker` identifies them). The caller cuts the work into parts by `is_serial(work,
-    within=True)` and `get_threads`; only the number of threads that execute the parts varies, so no sum changes its
-    order or bits. If another program occupies a core, one thread executes all parts; see `kernels.choosing`.
+    `work` (multiply-adds). The caller cuts the work into parts by `is_serial(work, within=True)` and `get_threads`.
+    Only the number of threads that execute the parts varies, so no sum changes its order or bits.
     """
-    own, layer = this_thread, numba_internals.layer()
     count = get_threads()
-    if own.is_serial is not None or count == 1:
+    if this_thread.is_serial is not None or count == 1:
         return function(0, steps) if steps else -1
-    series, first = own.choices.series_of((maker, work), count), 0
-    while first < steps:
-        start = perf_counter()
-        side, length = series.following(start)
+    layer, costs = numba_internals.layer(), choice.costs(count)
+    length = max(int(SECONDS_PIECE / (max(work, 1) * costs.seconds_work)), 1)
+    for first in range(0, steps, length):
         last = min(first + length, steps)
-        result = function(first, last) if side == choice.SHARED else _alone(layer, count, function, first, last)
+        is_free = choosing.load.leaves(count, perf_counter())
+        result = function(first, last) if is_free else _alone(layer, count, function, first, last)
         if result >= 0:
             return result
-        now = perf_counter()
-        series.took(now, side, last - first, now - start)
-        first = last
     return -1
 
 

@@ -461,7 +461,7 @@ def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
     if is_indexed:  # by the times of whole calls: after a piece on all threads, weights are far from one of them
         call_parallel(loop, work * losses.size, *held, (0, losses.size))
         return next((int(place) for place in outcome[1] if place >= 0), -1)
-    return call_in_pieces(lambda first, last: loop(*held, (first, last)), losses.size, work, loop)
+    return call_in_pieces(lambda first, last: loop(*held, (first, last)), losses.size, work)
 
 
 def _is_direct(rule: Rule, call: Call, settings: np.ndarray) -> bool:

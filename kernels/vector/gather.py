@@ -230,7 +230,7 @@ class RowLoop(dict[tuple, Callable]):
         if work <= self.most_alone and this_thread.is_serial is not False:  # as `is_forced_parallel` asks
             self[shape](1, rows, shape[0], *arguments)
             return
-        parts, choices = share(work, self.name)
+        parts, choices = share(work)
         self[shape](parts, rows, shape[0], *arguments)
         if choices is not None:
             choices.ended()

@@ -1,13 +1,12 @@
 """Dense products by BLAS: the bits of all its threads whatever it yields to, and its threads given back."""
 
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from kernels import blas, choosing, threads
-from kernels.choosing import Choices
-from tests.support.cores import COSTS, Cores
 from tests.support.thread_counts import needs_two, share_out
 
 pytestmark = pytest.mark.usefixtures("kept_threads")
@@ -27,16 +26,17 @@ class Library:
         self.given.append(count)
 
 
+def set_free(monkeypatch: pytest.MonkeyPatch, are_free: bool) -> None:
+    """State whether other programs leave the cores to this process."""
+    monkeypatch.setattr(choosing, "load", SimpleNamespace(leaves=lambda count, now: are_free))
+
+
 @pytest.fixture
 def library(monkeypatch: pytest.MonkeyPatch) -> Library:
     found = Library()
-    clock = Cores().clock
-    clock.now = 1.0
     monkeypatch.setattr(blas, "library", lambda: found)
     monkeypatch.setattr(blas, "_bits", {})
-    monkeypatch.setattr(choosing, "perf_counter", clock)
-    monkeypatch.setattr(threads.this_thread, "choices", Choices())
-    monkeypatch.setattr(blas.choice, "costs", lambda count: COSTS)
+    set_free(monkeypatch, True)
     share_out(monkeypatch, None)
     threads.set_threads(2)
     return found
@@ -64,41 +64,42 @@ def test_a_product_that_yields_has_the_bits_of_all_threads(
     threads.set_threads(2)
     x, y = operands(*shape, dtype=dtype)
     left = x if in_c_order else np.asfortranarray(x)
-    monkeypatch.setattr(threads.this_thread, "choices", Choices())
-    threads.this_thread.choices.yielding.shared(float("inf"), 1.0, 0.0)
+    set_free(monkeypatch, False)
     for _ in range(2):
         assert np.array_equal(np.matmul(left, y), blas.matmul(left, y))
 
 
 @needs_two
 @pytest.mark.parametrize("are_same", [True, False])
-def test_products_of_a_shape_with_other_bits_on_one_thread_stay_on_all(are_same: bool, library: Library) -> None:
+def test_products_of_a_shape_with_other_bits_on_one_thread_stay_on_all(
+    are_same: bool, library: Library, monkeypatch
+) -> None:
     x, y = operands(256, 2048, 16)
     key = x.shape, 16, True, "f", 2
     blas._bits[key] = are_same
-    threads.this_thread.choices.yielding.shared(1.0, 1.0, 0.0)
+    set_free(monkeypatch, False)
     blas.matmul(x, y)
     assert library.given == ([1, 2] if are_same else [])
 
 
 @needs_two
-def test_bits_are_compared_before_the_first_product_on_one_thread(library: Library) -> None:
+def test_bits_are_compared_before_the_first_product_on_one_thread(library: Library, monkeypatch) -> None:
     x, y = operands(256, 2048, 16)
     blas.matmul(x, y)
     assert not blas._bits
-    threads.this_thread.choices.yielding.shared(1.0, 1.0, 0.0)
+    set_free(monkeypatch, False)
     blas.matmul(x, y)
     assert list(blas._bits) == [((256, 2048), 16, True, "f", 2)]
 
 
 @needs_two
-def test_a_product_yields_with_the_kernels_and_gives_the_threads_back(library: Library) -> None:
+def test_a_product_yields_with_the_kernels_and_gives_the_threads_back(library: Library, monkeypatch) -> None:
     x, y = operands(256, 2048, 16)
     out = np.empty((256, 16), np.float32)
     assert blas.matmul(x, y, out) is out
     assert library.given == []
     blas._bits[x.shape, 16, True, "f", 2] = True
-    threads.this_thread.choices.yielding.shared(1.0, 1.0, 0.0)
+    set_free(monkeypatch, False)
     assert np.array_equal(blas.matmul(x, y), np.matmul(x, y))
     assert library.given == [1, 2]
     with pytest.raises(ValueError, match="mismatch"):
@@ -111,16 +112,16 @@ def test_a_product_yields_with_the_kernels_and_gives_the_threads_back(library: L
     ("left", "right"),
     [((256, 2048), (2048,)), ((2000, 2001), (2001, 2)), ((64, 64), (64, 1)), ((2, 300, 300), (300, 9))],
 )
-def test_other_products_are_left_as_they_are(library: Library, left: tuple, right: tuple) -> None:
-    threads.this_thread.choices.yielding.shared(1.0, 1.0, 0.0)
+def test_other_products_are_left_as_they_are(library: Library, left: tuple, right: tuple, monkeypatch) -> None:
+    set_free(monkeypatch, False)
     assert blas.matmul(np.ones(left, np.float32), np.ones(right, np.float32)).flat[0] == left[-1]
     assert library.given == []
 
 
 @needs_two
 @pytest.mark.parametrize("asked", [threads.serial, threads.parallel])
-def test_who_asks_for_threads_leaves_blas_alone(library: Library, asked) -> None:
-    threads.this_thread.choices.yielding.shared(1.0, 1.0, 0.0)
+def test_who_asks_for_threads_leaves_blas_alone(library: Library, asked, monkeypatch) -> None:
+    set_free(monkeypatch, False)
     with asked():
         blas.matmul(*operands(256, 2048, 16))
     assert library.given == []

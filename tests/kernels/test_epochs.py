@@ -2,14 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import kernels
-from kernels import Case, Kernel, KernelError, Sizes, epochs, threads
-from kernels.choice import ALONE, SHARED
-from kernels.choosing import Series
+from kernels import Case, Kernel, KernelError, Sizes, choosing, epochs, threads
 from kernels.epochs import calls, dense, placed, touched
 from kernels.loss_blocks import block_of
 from kernels.rules import steps
@@ -150,15 +149,16 @@ def test_threads_that_execute_the_parts_change_no_bit(case: Case, monkeypatch: p
         shared = assert_as_defined(kernel, case, batch_rows=17)
     sides: list[int] = []
 
-    def turns(series: Series, now: float) -> tuple[int, int]:
+    def leaves(count: int, now: float) -> bool:
         sides.append(len(sides) % 2)
-        return sides[-1], 2
+        return bool(sides[-1])
 
-    monkeypatch.setattr(Series, "following", turns)
+    monkeypatch.setattr(choosing, "load", SimpleNamespace(leaves=leaves))
+    monkeypatch.setattr(threads, "SECONDS_PIECE", 1e-12)
     monkeypatch.setattr(calls, "is_serial", lambda work, within: False)
     monkeypatch.setattr(calls, "_gains", lambda *batch: True)
     assert same_bits(shared, assert_as_defined(kernel, case, batch_rows=17))
-    assert set(sides) == {ALONE, SHARED}
+    assert set(sides) == {0, 1}
 
 
 def test_batches_go_to_several_threads_where_these_gain() -> None:

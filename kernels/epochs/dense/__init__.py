@@ -370,7 +370,7 @@ def _loop(loss: str, rule: Rule, held: str, call: DenseCall, losses: np.ndarray)
         wrong = loop(*shared, (0, losses.size))
     else:
         work = _work(batch_rows, columns, width)
-        wrong = call_in_pieces(lambda first, last: loop(*shared, (first, last)), losses.size, work, loop)
+        wrong = call_in_pieces(lambda first, last: loop(*shared, (first, last)), losses.size, work)
     if programs.is_narrow and width > 1:
         for array, own in zip(call.arrays, arrays, strict=True):
             array[...] = own.T
