@@ -132,9 +132,8 @@ def test_without_the_library_a_competitor_is_listed_and_says_why():
 import importlib.util
 find = importlib.util.find_spec
 importlib.util.find_spec = lambda name, *rest: None if name in {LIBRARIES} else find(name, *rest)
-import kernels
 from benchmarks import competitors
 for name in {tuple(MISSING)}:
-    print(kernels.get(f"{{name}}.csr_dense").cpu, kernels.get(f"{{name}}.csr_dense").unavailable)
+    print(competitors.get(f"{{name}}.csr_dense").cpu, competitors.get(f"{{name}}.csr_dense").unavailable)
 """
     assert printed(code).splitlines() == [f"None {reason}" for reason in MISSING.values()]

@@ -31,7 +31,7 @@ def test_files_that_are_named_are_there():
 @pytest.mark.parametrize("thing", THINGS)
 def test_every_kind_of_entry_has_a_recipe_with_a_file_to_copy_and_what_follows(thing):
     [recipe] = re.findall(rf"^## An? {thing}\n(.*?)^##", RECIPES, re.DOTALL | re.MULTILINE)
-    assert re.search(r"[Cc]opy (an entry of )?`(kernels|workbench)/", recipe)
+    assert re.search(r"[Cc]opy (an entry of )?`(kernels|workbench|benchmarks)/", recipe)
     assert "What follows:" in recipe.replace("\n", " ")
 
 
