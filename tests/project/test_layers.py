@@ -1,6 +1,8 @@
 """Arrows never turn back: who may import whom, and what must not be loaded by whom."""
 
 import ast
+from collections.abc import Collection, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -256,3 +258,37 @@ def test_kernels_import_each_other_at_the_top_of_their_files():
 
 def test_the_search_for_late_imports_can_fail():
     assert late_imports("def f():\n    from kernels.contract import checked") >= {"kernels.contract"}
+
+
+def imported_when_run(source: str, inside: str, known: Collection[str]) -> set[str]:
+    """Modules among `known` that the source imports at any depth, but not those that are imported for types alone."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = []
+    found = imports_in(tree, inside)
+    packages = {name.rpartition(".")[0] for name in found if name in known}
+    return {name for name in found - packages if name in known} - {inside}
+
+
+def circle_of(imports: Mapping[str, Collection[str]]) -> list[str]:
+    """A circle of modules each of which imports the next, by {module: modules that it imports}; empty if none."""
+    try:
+        list(TopologicalSorter(imports).static_order())
+    except CycleError as error:
+        return error.args[1]
+    return []
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    files = dict(modules())
+    sources = {module: file.read_text(encoding="utf-8") for module, file in files.items()}
+    assert not circle_of({module: imported_when_run(text, module, files) for module, text in sources.items()})
+
+
+def test_the_search_for_circles_can_fail():
+    late = "if TYPE_CHECKING:\n    import kernels.c\ndef f():\n    from kernels import b"
+    imports = {"kernels.a": imported_when_run(late, "kernels.a", {"kernels", "kernels.b", "kernels.c"})}
+    assert imports == {"kernels.a": {"kernels.b"}}
+    assert not circle_of(imports)
+    assert set(circle_of(imports | {"kernels.b": {"kernels.a"}})) == {"kernels.a", "kernels.b"}

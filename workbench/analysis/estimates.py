@@ -96,6 +96,11 @@ class Member:
     comparison: Comparison
     index: int
 
+    @property
+    def estimate(self) -> Interval | None:
+        """Return the estimate of the record's seconds a step; None if no trial of it was measured."""
+        return self.comparison.seconds.get(self.index)
+
 
 def posterior_of(rows: Sequence[Record], measure: str) -> Posterior[int]:
     """Return the posterior of the times of `rows` in a column of seconds, by index in `rows`.
@@ -112,4 +117,4 @@ def posterior_of(rows: Sequence[Record], measure: str) -> Posterior[int]:
 def estimate_of(row: Record) -> Interval | None:
     """Return the estimate of a record's seconds a step with its 95 % interval; None without a comparison or a trial."""
     member = row.get("member")
-    return member.comparison.seconds.get(member.index) if member else None
+    return member.estimate if member else None

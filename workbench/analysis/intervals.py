@@ -32,10 +32,8 @@ def interval_of(row: Mapping[str, Any], measure: str) -> Interval | None:
     Seconds of a step: the estimate that verdicts are made of (`estimates`), where the record was pooled with others;
     else as of `measured_interval_of`.
     """
-    from workbench.analysis.estimates import TIME, estimate_of  # which imports this module
-
-    estimate = estimate_of(row) if measure == TIME else None
-    return estimate or measured_interval_of(row, measure)
+    member = row.get("member") if measure == "seconds_step" else None
+    return (member.estimate if member else None) or measured_interval_of(row, measure)
 
 
 def shown_value(row: Mapping[str, Any], measure: str) -> float | None:

@@ -436,7 +436,7 @@ class Op:
         That reports its conversion unless all inputs are dense.
         """
         dense = all(format == "dense" for format in held)
-        last = Rule(held, "dense", self.dense) if dense else fallback.rule(self, held)
+        last = Rule(held, "dense", self.dense) if dense else _densifying_rule(self, held)
         return [*(rule for rule in self.rules if rule.holds(held)), last]
 
 
@@ -505,6 +505,21 @@ def real(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
     if dtype not in REAL:
         raise OpError(f"An array of {dtype} came; allowed are {', '.join(map(str, REAL))}. Convert with astype.")
     return dtype
+
+
+def _densifying_rule(op: Op, held: Sequence[str]) -> Rule:
+    """Return the rule that makes inputs in the formats `held` dense, reports that, and computes `op` on them."""
+
+    def call(*arrays: Any, out: np.ndarray | None = None, **params: Any) -> np.ndarray:
+        """Report the conversion, then return `op` on dense copies of the arrays, in `out` if given.
+
+        Raises DensifyError.
+        """
+        fallback.report(op.name, held, arrays)
+        dense = [formats.to_format(array, "dense") for array in arrays]
+        return op.dense(*dense, out=out, **params)
+
+    return Rule(tuple(held), "dense", call, kernel="dense after to_format", densifies=True)
 
 
 # The table of all operators as Markdown, generated from the operators.

@@ -21,14 +21,7 @@ from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import FrameType
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-
-from workbench import formats
-
-if TYPE_CHECKING:
-    from workbench.ops.contract import Op, Rule
+from typing import Any
 
 
 class DensifyWarning(UserWarning):
@@ -153,22 +146,6 @@ def recording() -> Iterator[list[Densified]]:
         yield log
     finally:
         _logs.reset(token)
-
-
-def rule(op: "Op", held: Sequence[str]) -> "Rule":
-    """Return the rule that makes inputs in the formats `held` dense, reports that, and computes `op` on them."""
-    from workbench.ops.contract import Rule  # the contract imports this module
-
-    def call(*arrays: Any, out: np.ndarray | None = None, **params: Any) -> np.ndarray:
-        """Report the conversion, then return `op` on dense copies of the arrays, in `out` if given.
-
-        Raises DensifyError.
-        """
-        report(op.name, held, arrays)
-        dense = [formats.to_format(array, "dense") for array in arrays]
-        return op.dense(*dense, out=out, **params)
-
-    return Rule(tuple(held), "dense", call, kernel="dense after to_format", densifies=True)
 
 
 def report(op: str, held: Sequence[str], arrays: Sequence[Any]) -> None:

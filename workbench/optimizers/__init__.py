@@ -21,8 +21,18 @@ exact  deferred rule: as lazy, but each row first catches up on the steps that i
 [[1.0, 1.0], [1.0, 1.0], [0.5, 0.0], [1.0, 1.0]]
 """
 
-from workbench.optimizers.contract import LAZY, Optimizer, OptimizerError, by_rule, get, names, register, unavailable
-from workbench.optimizers.updater import Multiplier, Updater
+from workbench.optimizers.contract import (
+    LAZY,
+    Multiplier,
+    Optimizer,
+    OptimizerError,
+    by_rule,
+    get,
+    names,
+    register,
+    unavailable,
+)
+from workbench.optimizers.updater import Updater
 
 __all__ = [
     "LAZY",

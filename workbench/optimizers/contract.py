@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
@@ -214,3 +214,36 @@ def known(what: str, asked: Sequence[str], names: Sequence[str]) -> None:
     """Raise OptimizerError for the first name of `asked` that is not in `names`; `what` is the kind of name."""
     if unknown := sorted(set(asked) - set(names)):
         raise OptimizerError(unknown_name(what, unknown[0], sorted(names)))
+
+
+@final
+@dataclass(frozen=True)
+class Multiplier:
+    """Factors of the learning rate and of the decays of one parameter.
+
+    Parameters
+    ----------
+    learning_rate : float, default 1.0
+        Factor of the learning rate.
+    decay : float, default 1.0
+        Factor of the decay options.
+
+    Raises
+    ------
+    OptimizerError
+        If a factor is not a number.
+
+    Examples
+    --------
+    >>> Multiplier(learning_rate=2.0).decay
+    1.0
+    """
+
+    learning_rate: float = 1.0
+    decay: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Raise OptimizerError for a factor that is not a number."""
+        for name, value in vars(self).items():
+            if math.isnan(number(value)):
+                raise OptimizerError(f"A multiplier's {name} is {value!r:.80}; it is a number.")

@@ -13,7 +13,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,9 +22,11 @@ from workbench import formats
 from workbench.formats import RowSparse
 from workbench.json_text import is_whole, parsed
 from workbench.optimizers import deferred_updates, schedules
-from workbench.optimizers.contract import Optimizer, OptimizerError, known
+from workbench.optimizers.contract import Multiplier, Optimizer, OptimizerError, known
 from workbench.optimizers.parameter import Parameter
-from workbench.optimizers.updater import Multiplier, Updater
+
+if TYPE_CHECKING:
+    from workbench.optimizers.updater import Updater
 
 DTYPES = ("float32", "float64")
 FORMATS = ("dense", "row_sparse")

@@ -2,52 +2,17 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
 import kernels
 from workbench.formats import FLOATS, RowSparse
 from workbench.ops.products import Unsummed
-from workbench.optimizers import schedules
-from workbench.optimizers.contract import LAZY, OptimizerError, get, known, number, numbers_of
+from workbench.optimizers import saved, schedules
+from workbench.optimizers.contract import LAZY, Multiplier, OptimizerError, get, known, number, numbers_of
 from workbench.optimizers.parameter import Ahead, Gradient, Parameter, begin, summed
 from workbench.optimizers.schedules import Schedule
-
-
-@final
-@dataclass(frozen=True)
-class Multiplier:
-    """Factors of the learning rate and of the decays of one parameter.
-
-    Parameters
-    ----------
-    learning_rate : float, default 1.0
-        Factor of the learning rate.
-    decay : float, default 1.0
-        Factor of the decay options.
-
-    Raises
-    ------
-    OptimizerError
-        If a factor is not a number.
-
-    Examples
-    --------
-    >>> Multiplier(learning_rate=2.0).decay
-    1.0
-    """
-
-    learning_rate: float = 1.0
-    decay: float = 1.0
-
-    def __post_init__(self) -> None:
-        """Raise OptimizerError for a factor that is not a number."""
-        for name, value in vars(self).items():
-            if math.isnan(number(value)):
-                raise OptimizerError(f"A multiplier's {name} is {value!r:.80}; it is a number.")
-
 
 # The norm of all gradients together, for `clip_global_norm`.
 
@@ -481,8 +446,6 @@ class Updater:
     @property
     def settings(self) -> dict[str, Any]:
         """Return the settings as plain values for JSON, from which `from_settings` builds another updater."""
-        from workbench.optimizers import saved  # late: few trainings are saved
-
         self.obey()
         return saved.settings_to_json(self)
 
@@ -510,8 +473,6 @@ class Updater:
         >>> Updater.from_settings(Updater("sgd", learning_rate=0.5).settings).options["learning_rate"]
         0.5
         """
-        from workbench.optimizers import saved
-
         options = saved.settings_from_json(settings)
         return cls(options.pop("name"), **options)
 
@@ -528,8 +489,6 @@ class Updater:
         >>> list(Updater("sgd").state_dict())
         ['about']
         """
-        from workbench.optimizers import saved
-
         return saved.state_dict(self)
 
     def load_state_dict(self, arrays: Mapping[str, np.ndarray]) -> None:
@@ -553,8 +512,6 @@ class Updater:
 
     def read_state(self, arrays: Mapping[str, np.ndarray]) -> dict[str, Parameter]:
         """Validate a state as `load_state_dict` does and return its parameters, for `take_state`; nothing changes."""
-        from workbench.optimizers import saved
-
         self.obey()
         return saved.read_state(self, arrays)
 
