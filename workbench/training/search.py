@@ -29,7 +29,7 @@ import numpy as np
 
 from kernels import aligned
 from kernels.epochs import dual_decays
-from kernels.sorting import permutation
+from kernels.permutation import permutation
 from workbench.training.descent import (
     MOST_PASSES,
     Descent,

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from kernels import plan
+from kernels.permutation import permutation
 from kernels.plan import BatchPlan
-from kernels.sorting import permutation_of, permutations_of
 from workbench import formats
 from workbench.data.batches import slicing
 from workbench.data.batches.feed import Batch, Feed, check_last, check_position, count_batches
@@ -224,7 +224,7 @@ class Batches(Feed):
         if not self.shuffle:
             return np.tile(self.order(first), count)
         self._require_unchanged(first)
-        return permutations_of(self.seed, first, count, self.total)
+        return np.concatenate([_drawn(self.total, self.seed, number) for number in range(first, first + count)])
 
     def _slice_batch(self, start: int, stop: int, rolled: int) -> Batch:
         """Return the batch of rows start to stop - 1, as views; its first `rolled` rows belong to the epoch before."""
@@ -241,7 +241,7 @@ class Batches(Feed):
 
 def _drawn(total: int, seed: int, number: int) -> np.ndarray:
     """Return the random order of `total` rows in epoch `number`, int64, the same for the same seed."""
-    return permutation_of(seed, number, total)
+    return permutation(np.random.default_rng((seed, number)), total)
 
 
 class _Order:
