@@ -1,37 +1,23 @@
-"""Matrix Market text into an array; what its header claims is checked before memory is taken for it.
+"""Matrix Market text into an array, by SciPy's reader; what it would take without a word is refused before.
 
 The form is that of https://math.nist.gov/MatrixMarket/formats.html: a banner, comments, sizes, then an entry a line,
-rows and columns counted from 1. SciPy's own reader stops in the middle of what is no number (1_0 is 1, 1D2 is 1), and
-some texts end the process in it; the compiled code here takes nothing but lines of numbers, in blocks on all threads.
+rows and columns counted from 1. SciPy's reader stops in the middle of what is no number (1_0 is 1, 1D2 is 1) and takes
+memory for what a header claims, so the header and the form of each line are checked first.
 """
 
 import codecs
-import itertools
+import io
 import os
 import re
-from collections.abc import Iterable, Iterator
-from functools import partial
-from typing import BinaryIO, NamedTuple
+from collections.abc import Iterator
+from typing import BinaryIO, NamedTuple, final
 
 import numpy as np
+import scipy.io
 import scipy.sparse
 
 from workbench.data.errors import DataError, quoted
-from workbench.data.files.decimal_numbers import (
-    BAD,
-    HARD,
-    MINUS,
-    NEWLINE,
-    PLUS,
-    byte_at,
-    compiled,
-    marked,
-    read_digits,
-    read_number,
-    settle,
-)
-from workbench.data.files.opened import NotTextError, codes_of, line_blocks, map_blocks, open_text, read_head
-from workbench.formats.compressed import index_dtype
+from workbench.data.files.opened import NotTextError, line_blocks, open_text, read_head
 from workbench.formats.files import bytes_memory
 
 BANNER = b"%%MatrixMarket"
@@ -42,14 +28,19 @@ LONGEST_ENTRY = 128
 FIELDS = ("real", "double", "integer", "unsigned-integer", "pattern")
 SYMMETRIES = ("general", "symmetric", "skew-symmetric")
 AT_ONCE = 1 << 18
-"""Bytes of a block: memory for it and its entries is used again for the next ones, and stays in a cache."""
-LEAST_ENTRY = 2
-"""Bytes that an entry takes at least: those of a digit and a line end."""
+"""Bytes of a block of lines."""
 MOST_PLACE_BYTES, MOST_WHOLE_BYTES = 19, 18
 """Bytes of a row or column, and of a whole value, at most: 64 bits hold them."""
 
 _INTEGER = re.compile(rb"[+-]?[0-9]+")
 _NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_PLACE = rb"[+]?+[0-9]{1,18}+"
+_VALUES = {
+    "real": rb"[+-]?+(?:[0-9]++\.?+[0-9]*+|\.[0-9]++)(?:[eE][+-]?+[0-9]++)?+",
+    "integer": rb"[+-]?+[0-9]{1,17}+",
+}
+_PLUS = re.compile(rb"(?<![eE])\+")
+"""A sign that SciPy's reader does not take."""
 
 
 class Header(NamedTuple):
@@ -75,9 +66,9 @@ class Header(NamedTuple):
         return self.field in ("real", "double")
 
     @property
-    def dtype(self) -> np.dtype:
-        """Type of the values: float64 for real fields, else int64."""
-        return np.dtype(np.float64 if self.is_real else np.int64)
+    def kind(self) -> str:
+        """The field by SciPy's name of its values, which have at most 64 bits."""
+        return "real" if self.is_real else "pattern" if self.field == "pattern" else "integer"
 
     @property
     def bytes_most(self) -> int:
@@ -89,33 +80,33 @@ class _InvalidEntriesError(Exception):
     """Invalid entries after a header."""
 
 
-class _Entries(NamedTuple):
-    """Entries of a block of lines: `rows` and `columns` from 0, empty for the form array, and `values` float64 or int64
-    (of a pattern empty)."""
+@final
+class _CheckedLines(io.RawIOBase):
+    """Text of a Matrix Market file for SciPy's reader: its header, written anew, and blocks of lines of entries."""
 
-    rows: np.ndarray
-    columns: np.ndarray
-    values: np.ndarray
+    def __init__(self, file: BinaryIO, header: Header) -> None:
+        """Set up reading from `file`, which stands at the first entry."""
+        super().__init__()
+        sizes = (header.rows, header.columns, header.entries)[: 3 if header.form == "coordinate" else 2]
+        banner = f"%%MatrixMarket matrix {header.form} {header.kind} {header.symmetry}\n{' '.join(map(str, sizes))}\n"
+        self._blocks = self._checked(line_blocks(file, AT_ONCE), header)
+        self._first = [banner.encode()]
 
-    @property
-    def total(self) -> int:
-        """Number of entries."""
-        return max(len(self.rows), len(self.values))
+    def read(self, size: int = -1) -> bytes:
+        """Return the next block whatever `size` is, b"" at the end; _InvalidEntriesError if a line is invalid."""
+        return self._first.pop() if self._first else next(self._blocks, b"")
 
-
-class _Block(NamedTuple):
-    """Text of whole lines: the count of lines between the header and it, and its own."""
-
-    text: bytes
-    start: int
-    lines: int
-
-
-class _Part(NamedTuple):
-    """Entries of a block, and where they begin in the arrays of all entries, -1 if they have arrays of their own."""
-
-    entries: _Entries
-    start: int
+    def _checked(self, blocks: Iterator[bytes], header: Header) -> Iterator[bytes]:
+        """Yield the blocks; _InvalidEntriesError if a line has not the form of an entry, or there are too many."""
+        words = [_PLACE] * 2 if header.form == "coordinate" else []
+        words += [_VALUES[header.kind]] if header.kind != "pattern" else []
+        entry = rb"[ \t]++".join(words)
+        lines, read = re.compile(rb"(?:[ \t\r]*+(?:" + entry + rb"[ \t\r]*+)?+\n)*+"), 0
+        for block in blocks:
+            read += len(block)
+            if read > header.bytes_most or not lines.fullmatch(block):
+                raise _InvalidEntriesError("there is what is no entry, or there are too many")
+            yield _PLUS.sub(b"", block) if b"+" in block else block
 
 
 def read_market(path: str | os.PathLike) -> np.ndarray | scipy.sparse.coo_array:
@@ -125,46 +116,21 @@ def read_market(path: str | os.PathLike) -> np.ndarray | scipy.sparse.coo_array:
     with file and line, for entries that are invalid or complex, or another number of them than the header says. 40 MB
     per million entries.
     """
-    header, (row, column, values) = _read_checked(path)
-    if header.form == "array":
-        return _dense(header, values)
-    values = np.ones(len(row)) if header.field == "pattern" else values
-    if header.symmetry != "general":
-        off = row != column
-        mirrored = -values[off] if header.symmetry == "skew-symmetric" else values[off]
-        values = np.append(values, mirrored)
-        row, column = np.append(row, column[off]), np.append(column, row[off])
-    dtype = index_dtype(header.rows, header.columns, len(values))
-    places = row.astype(dtype, copy=False), column.astype(dtype, copy=False)
-    return scipy.sparse.coo_array((values, places), shape=(header.rows, header.columns))
-
-
-def _dense(header: Header, values: np.ndarray) -> np.ndarray:
-    """Return the values of an "array" file, stored column by column, as a 2-d array [rows, columns].
-
-    Symmetric files store each column from the diagonal on, skew-symmetric ones below it.
-    """
-    if header.symmetry == "general":
-        return values.reshape(header.columns, header.rows).T
-    is_skew = header.symmetry == "skew-symmetric"
-    column, row = np.triu_indices(header.rows, k=int(is_skew))
-    made = np.zeros((header.rows, header.columns), values.dtype)
-    made[column, row] = -values if is_skew else values
-    made[row, column] = values
-    return made
-
-
-def _read_checked(path: str | os.PathLike) -> tuple[Header, _Entries]:
-    """Return the header and all entries of a Matrix Market file; raise DataError naming the first invalid line."""
     try:
         with open_text(path) as file:
             header = _header(file, path)
-            return header, _read_entries(file, header)
+            made = scipy.io.mmread(_CheckedLines(file, header))
     except NotTextError as error:  # it began as Matrix Market text
         raise DataError(str(error)) from None
-    except _InvalidEntriesError as error:
+    except DataError:
+        raise
+    except (_InvalidEntriesError, ValueError, OverflowError) as error:
         _refuse_first_fault(path, header)
         raise DataError(f"{path} cannot be read as a Matrix Market matrix: {error}.") from None
+    made = made if header.form == "array" else scipy.sparse.coo_array(made)
+    if not np.isfinite(made if header.form == "array" else made.data).all():
+        _refuse_first_fault(path, header)
+    return made
 
 
 def is_market(path: str | os.PathLike) -> bool:
@@ -233,181 +199,6 @@ def _parse_sizes(line: bytes, form: str, field: str, symmetry: str, path: str | 
     if needed > (memory := bytes_memory()):
         raise DataError(f"{path}:{number}: the matrix would take {needed:,} bytes, and this machine has {memory:,}.")
     return Header(form, field, symmetry, rows, columns, count, number)
-
-
-def _read_entries(file: BinaryIO, header: Header) -> _Entries:
-    """Return all entries behind the header; raise _InvalidEntriesError for invalid lines or another number of entries.
-
-    Blocks are parsed on several threads, straight into the result if the file has no blank lines, else joined.
-    """
-    whole = _empty_entries(header, header.entries if _may_hold(file, header) else 0)
-    blocks = _number_blocks(_limit_bytes(line_blocks(file, AT_ONCE), header))
-    parts = list(map_blocks(partial(_parse_block, header=header, whole=whole), blocks))
-    starts = list(itertools.accumulate((part.entries.total for part in parts), initial=0))
-    if starts[-1] != header.entries:
-        raise _InvalidEntriesError(f"it holds {starts[-1]:,} entries, and its header claims {header.entries:,}")
-    if all(part.start == start for part, start in zip(parts, starts, strict=False)):
-        return whole
-    return _Entries(*map(np.concatenate, zip(*(part.entries for part in parts), strict=True)))
-
-
-def _empty_entries(header: Header, count: int) -> _Entries:
-    """Return uninitialised arrays for `count` entries; indices are empty for "array" files, values for patterns."""
-    places = index_dtype(header.rows, header.columns)
-    is_coordinate, has_values = header.form == "coordinate", header.field != "pattern"
-    rows, columns = (np.empty(count if is_coordinate else 0, places) for _ in range(2))
-    return _Entries(rows, columns, np.empty(count if has_values else 0, header.dtype))
-
-
-def _may_hold(file: BinaryIO, header: Header) -> bool:
-    """Return whether the file is long enough for the entries its header claims.
-
-    False if compressed, as size is unknown.
-    """
-    return file.seekable() and LEAST_ENTRY * header.entries <= os.fstat(file.fileno()).st_size
-
-
-def _limit_bytes(blocks: Iterable[bytes], header: Header) -> Iterator[bytes]:
-    """Yield the blocks; raise _InvalidEntriesError once they are longer than the claimed entries can be."""
-    read = 0
-    for block in blocks:
-        read += len(block)
-        if read > header.bytes_most:
-            raise _InvalidEntriesError(f"it is longer than its {header.entries:,} entries can be")
-        yield block
-
-
-def _number_blocks(texts: Iterable[bytes]) -> Iterator[_Block]:
-    """Yield each block of whole lines with its line count and the number of lines before it."""
-    start = 0
-    for text in texts:
-        lines = int(np.count_nonzero(codes_of(text) == NEWLINE))
-        yield _Block(text, start, lines)
-        start += lines
-
-
-def _parse_block(block: _Block, header: Header, whole: _Entries) -> _Part:
-    """Parse a block into its entries, written to `whole` from index block.start on if all its lines fit there.
-
-    Otherwise it gets its own arrays, and `start` is -1. Raises _InvalidEntriesError for invalid numbers, indices beyond
-    the matrix, and values beyond float64.
-    """
-    is_inside = block.start + block.lines <= whole.total
-    start = block.start if is_inside else -1
-    rows, columns, values = (
-        (part[start : start + block.lines] for part in whole) if is_inside else _empty_entries(header, block.lines)
-    )
-    codes = codes_of(block.text)
-    if header.is_real:
-        sizes = (header.rows, header.columns) if header.form == "coordinate" else (0, 0)
-        count, has_hard = _read_reals(codes, *sizes, rows, columns, values)
-    else:
-        count, has_hard = _read_wholes(codes, header.rows, header.columns, rows, columns, values)
-    if count < 0:
-        raise _InvalidEntriesError("there is what is no number, or a place beyond the matrix")
-    entries = _Entries(rows[:count], columns[:count], values[:count])
-    if has_hard:
-        settle(entries.values, block.text)
-        if not np.isfinite(entries.values).all():
-            raise _InvalidEntriesError("a number is too large")
-    return _Part(entries, start)
-
-
-@compiled
-def _behind_blanks(text, at):
-    """Return the first index from `at` on at which `text` (uint8) has no blank, tab or carriage return."""
-    while byte_at(text, at) == 32 or byte_at(text, at) == 9 or byte_at(text, at) == 13:
-        at += 1
-    return at
-
-
-@compiled
-def _read_whole(text, at, most):
-    """Return (integer, index behind it) of the optionally signed digits at text[at:], at most `most` bytes.
-
-    The index is `at` if there is no such number or it is longer.
-    """
-    start = at
-    is_negative = byte_at(text, at) == MINUS
-    first = at + (is_negative or byte_at(text, at) == PLUS)
-    digits, at = read_digits(text, first, np.uint64(0))
-    number = np.int64(digits)
-    return -number if is_negative else number, start if at == first or at - start > most else at
-
-
-@compiled
-def _read_place(text, at, row_count, column_count):
-    """Return (row, column, index behind them), counted from 0, of the two numbers at text[at:], counted from 1.
-
-    The row is -1 if they are not separated numbers, or lie outside 1..`row_count` and 1..`column_count`.
-    """
-    row, stop = _read_whole(text, at, MOST_PLACE_BYTES)
-    behind = _behind_blanks(text, stop)
-    column, end = _read_whole(text, behind, MOST_PLACE_BYTES)
-    if stop == at or behind == stop or end == behind:
-        return np.int64(-1), np.int64(0), end
-    if not (1 <= row <= row_count and 1 <= column <= column_count):
-        return np.int64(-1), np.int64(0), end
-    return row - 1, column - 1, end
-
-
-@compiled
-def _read_reals(text, row_count, column_count, rows, columns, values):
-    """Parse lines of real values into `rows`, `columns` (from 0) and `values`; return (entries, whether some are hard).
-
-    `text` is uint8 of whole lines; blank lines are skipped. If `rows` is empty, lines have no indices. Entries are -1
-    if a line is invalid. Hard numbers, which need exact arithmetic, get `marked(byte index)`, a special NaN.
-    """
-    at, count, has_hard = 0, 0, False
-    while at < text.size:
-        at = _behind_blanks(text, at)
-        if byte_at(text, at) != NEWLINE:
-            if rows.size:
-                row, column, end = _read_place(text, at, row_count, column_count)
-                at = _behind_blanks(text, end)
-                if row < 0 or at == end:
-                    return -1, has_hard
-                rows[count], columns[count] = row, column
-            first = at
-            value, end, state = read_number(text, at)
-            at = _behind_blanks(text, end)
-            if state == BAD or byte_at(text, at) != NEWLINE:
-                return -1, has_hard
-            values[count] = marked(first) if state == HARD else value
-            has_hard |= state == HARD
-            count += 1
-        at += 1
-    return count, has_hard
-
-
-@compiled
-def _read_wholes(text, row_count, column_count, rows, columns, values):
-    """Parse lines of indices, integers, or both, into `rows`, `columns` (from 0) and `values`; return (entries, False).
-
-    `text` is uint8 of whole lines; blank lines are skipped. Empty `rows` or `values` mean that lines lack these.
-    Entries are -1 if a line is invalid.
-    """
-    at, count = 0, 0
-    while at < text.size:
-        at = _behind_blanks(text, at)
-        if byte_at(text, at) != NEWLINE:
-            end = at
-            if rows.size:
-                row, column, end = _read_place(text, at, row_count, column_count)
-                at = _behind_blanks(text, end)
-                if row < 0 or (values.size > 0 and at == end):
-                    return -1, False
-                rows[count], columns[count] = row, column
-            if values.size:
-                values[count], end = _read_whole(text, at, MOST_WHOLE_BYTES)
-                if end == at:
-                    return -1, False
-            at = _behind_blanks(text, end)
-            if byte_at(text, at) != NEWLINE:
-                return -1, False
-            count += 1
-        at += 1
-    return count, False
 
 
 def _refuse_first_fault(path: str | os.PathLike, header: Header) -> None:
