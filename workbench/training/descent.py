@@ -53,6 +53,9 @@ RIDGE, WIDER = 1e-11, 1e5
 """What is added to the Hessian's diagonal, relatively, and how many times that in float32."""
 MOST_COPIED = 2**20
 """Entries up to which rows are copied by columns: of more, the copy takes longer than what it saves in a few passes."""
+STALLED, MOST_STALLED = 1e-6, 8
+"""Relative decrease of a Newton step below which it hardly moves, and such steps in a row after which it ends: rounding
+of float32 scores then decides where they go, as with weights of rows that differ by 1e18."""
 LINE_STEPS, LONGEST = 3, 2.0
 """Steps of Newton's method along a line, and the most that one changes the length by."""
 
@@ -304,6 +307,7 @@ class Descent:
         floor = self.start * (FLOOR_UNBOUNDED if self.kind != "squared" and not decay else FLOOR)
         passes, self.is_minimum, worth = 0, False, max(FACTOR_AFTER, self._passes_worth_a_factor())
         before, divide, preconditioned, is_sure = np.inf, None, np.inf, not is_last or self.x.shape[1] > MOST_FACTOR
+        stalled = 0
         while True:
             gradient = self._pulled(self._slopes(means)) + decay * self.penalty * self.point
             enough = tolerance * value + floor
@@ -340,7 +344,11 @@ class Descent:
             else:
                 self.is_minimum = is_exact and promised <= 2 * max(enough, LOOSE * value)
                 break  # a decrease is below what the dtype can tell
+            stalled = stalled + 1 if value - new_value <= STALLED * value else 0
             self.point, self.scores, value, means = point, scores, new_value, new_means
+            if stalled == MOST_STALLED:
+                self.is_minimum = promised <= 2 * max(enough, LOOSE * value)
+                break
             if is_rounding or (is_exact and (self.kind == "squared" or promised <= 2 * enough)):
                 if is_sure or self._condition(means, decay) <= WELL:
                     self.is_minimum = True
