@@ -341,9 +341,8 @@ class Kernel:
     for arrays whose contents were validated before. `writes` names the parameters that a call may change.
     `competitor_of` names the kernel that this one competes with. `prepare`, of competitors with data structures of
     their own, takes the operands and returns a call without arguments, which a benchmark times: it returns the result,
-    or None if `out` has it. `bound` takes the arrays of a call and returns the CPU implementation on them (see `bind`)
-    if more is needed than filling them in. `why_below` explains, for the results page, what keeps calls from the bound
-    that follows from `cost`.
+    or None if `out` has it. `why_below` explains, for the results page, what keeps calls from the bound that follows
+    from `cost`.
     """
 
     name: str
@@ -357,7 +356,6 @@ class Kernel:
     competitor_of: str | None = None
     unavailable: str = ""
     prepare: Callable[..., Callable[[], Any]] | None = None
-    bound: Callable[..., Callable[..., Any]] | None = None
     cpu_few: Callable[..., bool] | None = None
     """Check of the contents and CPU implementation in one call, for little work; returns whether it did both."""
     why_below: str = ""
@@ -401,18 +399,6 @@ class Kernel:
         if self.gpu is None:
             raise KernelError(f"{self.name} has no CUDA implementation.")
         return self.gpu
-
-    def bind(self, *arrays: np.ndarray) -> Callable[..., Any] | None:
-        """Return the CPU implementation with these arrays bound and validated, as a function of the scalars.
-
-        Returns None for arrays that a call would copy or refuse. Contents are not checked.
-        """
-        raw, _ = self._raw
-        numbers = (0.0,) * (len(self.parsed) - len(arrays))
-        if raw is None or not self.are_plain(*arrays, *numbers):
-            return None
-        call = self.bound(*arrays) if self.bound else functools.partial(raw, *arrays)
-        return bounds.with_bounds_check(call, self.name)
 
     @functools.cached_property
     def are_plain(self) -> Callable[..., bool]:

@@ -7,14 +7,10 @@ out of range, or -1. Targets are as the kernel takes them; [r, N] with N = 1 may
 
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from typing import NamedTuple
-
-import numpy as np
 
 from kernels.contract import KernelError
 from kernels.registry import get, names, unknown_name
-from kernels.threads import BLOCK
 
 
 class _Loss(NamedTuple):
@@ -37,19 +33,6 @@ def register_block(name: str, block: Callable, curvature: float, element: Callab
     their dtype.
     """
     _blocks[name] = _Loss(block, curvature, element)
-
-
-def bound_of(block: Callable, cpu: Callable, *arrays: np.ndarray) -> Callable[[], float]:
-    """Return a call without arguments that computes the mean loss on these arrays (scores, targets, gradient).
-
-    It overwrites the gradient. For losses without invalid targets; `cpu` is used for many scores.
-    """
-    scores = arrays[0]
-    if scores.size > BLOCK:
-        return partial(cpu, *arrays)
-    rows = max(scores.shape[0], 1)
-    scale = scores.dtype.type(1 / rows)
-    return lambda: block(*arrays, scale)[0] / rows
 
 
 def losses() -> list[str]:

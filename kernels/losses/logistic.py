@@ -10,7 +10,6 @@ Source     Logistic regression; differs: loss and gradient in one pass
 """
 
 import math
-from functools import partial
 
 import numpy as np
 from numba import prange
@@ -20,7 +19,7 @@ from kernels._compat.numba_internals import flat
 from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.gpu.losses import mean_loss, names_of
 from kernels.gpu.source import source
-from kernels.loss_blocks import bound_of, register_block
+from kernels.loss_blocks import register_block
 from kernels.threads import (
     BLOCK,
     call_parallel,
@@ -154,7 +153,6 @@ register_kernel(
     __name__,
     "logistic",
     "scores:f[R,N] targets:f[R,N] gradient:f[R,N]",
-    bound=partial(bound_of, block, cpu),
     why_below=f"{reasons.FEW_NUMBERS}; with more, sixteen numbers take 44 vector instructions, two of them "
     "divisions; exp and log as the bound has them are half of these",
     writes=("gradient",),

@@ -9,8 +9,6 @@ Limits     R*N < 2**63
 Source     Least squares; differs: loss and gradient in one pass
 """
 
-from functools import partial
-
 import numpy as np
 from numba import prange
 
@@ -19,7 +17,7 @@ from kernels._compat.numba_internals import flat
 from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.gpu.losses import mean_loss, names_of
 from kernels.gpu.source import source
-from kernels.loss_blocks import bound_of, register_block
+from kernels.loss_blocks import register_block
 from kernels.threads import BLOCK, call_parallel, compiled, compiled_parallel, compiled_part, compiled_sums, sum_of
 
 
@@ -127,7 +125,6 @@ register_kernel(
     __name__,
     "squared",
     "scores:f[R,N] targets:f[R,N] gradient:f[R,N]",
-    bound=partial(bound_of, block, cpu),
     why_below=f"{reasons.FEW_NUMBERS}; with more, the sum is of float64",
     writes=("gradient",),
 )

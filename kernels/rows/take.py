@@ -9,8 +9,6 @@ Limits     D*N < 2**63
 Source     Definition; rows that come from memory are asked for ahead of their use
 """
 
-import functools
-
 import numpy as np
 
 from kernels import devices, reasons
@@ -84,16 +82,6 @@ def _row(lane, u, source, index, out):
 _rows = RowLoop(_row)
 
 
-def bound(source, index, out):
-    """Return a call without arguments that copies source[index] to out, with the values of `index` at its time.
-
-    Operands as of `cpu`.
-    """
-    rows, width = out.shape
-    shape = width, out.itemsize, is_far(source.nbytes)
-    return functools.partial(_rows.bind(shape, rows, work_of(rows, width)), source, index, out)
-
-
 def cpu(source, index, out):
     """Copy rows: out[i] = source[index[i]] on the CPU.
 
@@ -138,6 +126,4 @@ def arguments(case: Case) -> tuple:
     return case.dense(case.D, case.N), case.indices, case.garbage(case.indices.size, case.N)
 
 
-register_kernel(
-    __name__, "take_rows", "source:f[D,N] index:i[z]<D out:f[z,N]", bound=bound, why_below=reasons.FOUND_ROWS
-)
+register_kernel(__name__, "take_rows", "source:f[D,N] index:i[z]<D out:f[z,N]", why_below=reasons.FOUND_ROWS)

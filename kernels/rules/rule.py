@@ -124,14 +124,6 @@ def cpu_dense(rule: "Rule", loop: RowLoop, *args) -> None:
     loop.run(shape, rows, work, *flat, *_without_unused(settings))
 
 
-def bound_dense(rule: "Rule", loop: RowLoop, *arrays: np.ndarray) -> Callable[..., None]:
-    """Return the dense update of `arrays` (weights, states, gradient) as a function of the scalars of a step."""
-    shape, rows, work, flat = _in_chunks(rule, arrays)
-    settings = functools.lru_cache(1)(lambda *numbers: _without_unused(rule.set(numbers)))
-    run = functools.partial(loop.bind(shape, rows, work), *flat)
-    return lambda *numbers: run(*settings(*numbers))
-
-
 def _bytes_state(rule: "Rule", arrays: tuple) -> int:
     """Return the bytes of weights and states, the `arrays` of a call of `rule`."""
     return sum([array.nbytes for array in arrays]) if rule.average else len(arrays) * arrays[0].nbytes
@@ -390,7 +382,6 @@ def _register(rule: Rule, kind: str, gradient: str, emit: Callable, cut: Callabl
             gpu=_bind_names(rule, getattr(updates, f"gpu_{kind}"), names),
             cost=functools.partial(cost, rule),
             arguments=functools.partial(arguments, rule),
-            bound=functools.partial(bound_dense, rule, loop) if kind == "dense" else None,
             writes=rule.written,
             why_below="" if kind == "dense" else reasons.FOUND_ROWS,
         )

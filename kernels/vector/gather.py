@@ -235,15 +235,6 @@ class RowLoop(dict[tuple, Callable]):
         if choices is not None:
             choices.ended()
 
-    def bind(self, shape: tuple, rows: int, work: int) -> Callable[..., None]:
-        """Return `run` with shape, rows and work bound, as a function of the arguments.
-
-        Little work always runs serially.
-        """
-        if shape[0] and work < LEAST_WORK:
-            return functools.partial(self[shape], 1, rows, shape[0])
-        return functools.partial(self.run, shape, rows, work)
-
     def guarded(self, shape: tuple) -> Callable[..., int]:
         """Return a compiled function (indptr, indices, data, x, added, out) of one thread for a product of csr A and x.
 

@@ -73,32 +73,6 @@ def test_twin_computes_what_the_reference_defines(name: str, case: Case) -> None
     assert_inputs_unchanged(kernel, args, came)
 
 
-@pytest.mark.covering(targets=targets_of(CASES))
-@every_case([name for name in OURS if kernels.get(name).bound])
-def test_a_call_that_is_bound_to_arrays_has_the_bits_of_the_others(name: str, case: Case) -> None:
-    kernel = get(name)
-    args = kernel.arguments(case)
-    expected = run(kernel.trusted, args)
-    arrays = [arg for arg, (_, kind, _) in zip(copies(args), kernel.parsed, strict=True) if kind != "s"]
-    numbers = args[len(arrays) :]
-    call = kernel.bind(*arrays)
-    assert call is not None
-    result = call(*numbers)
-    parts = () if result is None else (result,)
-    assert same_bits([*parts, *arrays, *numbers], expected)
-
-
-def test_arrays_that_a_call_would_copy_are_not_bound() -> None:
-    kernel, gradient = get("sgd_dense"), np.ones((3, 2), np.float32)
-    weights = np.ones((3, 2), np.float32)
-    assert kernel.bind(weights, gradient) is not None
-    assert kernel.bind(weights, gradient[:, ::-1]) is None
-    assert kernel.bind(weights, gradient.astype(np.float64)) is None
-    assert kernel.bind(weights, gradient[:2]) is None
-    weights.flags.writeable = False
-    assert kernel.bind(weights, gradient) is None
-
-
 @pytest.mark.covering(targets=targets_in_parts(CASES))
 @every_case(OURS)
 @pytest.mark.usefixtures("tiny_work_is_parallel")

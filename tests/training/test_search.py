@@ -459,7 +459,7 @@ def test_a_descent_ends_where_it_can_make_no_step(monkeypatch):
     assert not descent.is_minimum
 
 
-def test_a_descent_ends_where_rounding_lets_it_hardly_fall(monkeypatch):
+def test_a_descent_ends_after_some_hessians(monkeypatch):
     """As with float32 rows whose weights differ by 1e18: 2,000 Newton steps with a Hessian each took minutes."""
     solve = Descent._solve
 
@@ -469,5 +469,4 @@ def test_a_descent_ends_where_rounding_lets_it_hardly_fall(monkeypatch):
 
     monkeypatch.setattr(Descent, "_solve", short)
     x, y = rows_of(40)
-    descent = logistic_descent(x, y)
-    assert descent.minimize(1e-3, 1e-9) < 20
+    assert logistic_descent(x, y).minimize(1e-3, 1e-9) < 150

@@ -42,8 +42,6 @@ class Step:
     output: int
     out: np.ndarray | None = None
     dead: tuple[int, ...] = ()
-    bind: Callable[..., Callable[[], Any] | None] | None = None
-    """`bind(*values of inputs, out=out)` gives a call without arguments, for arrays that many calls share."""
     take: Callable[[list[Any]], Sequence[Any]] = field(init=False, repr=False)
     """Gives the values of the inputs, of all values: in a fourth of the time of a loop over the slots."""
 
@@ -85,25 +83,6 @@ def joint_call(call: Callable[..., Any], slope: np.ndarray, params: Mapping[str,
         return out
 
     return both
-
-
-def bound_joint(bind: Callable[..., Any], slope: np.ndarray, params: Mapping[str, Any]) -> Callable[..., Any]:
-    """Return a function (*arrays, out) that binds a loss with gradient to fixed arrays, for repeated calls."""
-
-    def bound(*arrays: Any, out: np.ndarray) -> Callable[[], Any] | None:
-        """Return a call without arguments that writes the loss to `out` and the gradient to `slope`.
-
-        None if not possible.
-        """
-        call = bind(*arrays, slope=slope, **params)
-        return call and partial(_put, out, call)
-
-    return bound
-
-
-def _put(out: np.ndarray, call: Callable[[], Any]) -> None:
-    """Overwrite `out` by the result of `call()`."""
-    out[...] = call()
 
 
 def scale_in_place(slope: np.ndarray, head: np.ndarray, out: None) -> np.ndarray:
@@ -406,7 +385,7 @@ class Writer:
         """Return the step that computes `node` into `out` (None: a new value); `part` is "forward" or "backward"."""
         slots = self.training.slots
         inputs = tuple(map(slots.__getitem__, node.inputs))
-        rule, bind = self.facts[node].chosen_rule, None
+        rule = self.facts[node].chosen_rule
         call: Callable[..., Any]
         if self.training.scales(node):
             call = scale_in_place
@@ -417,10 +396,9 @@ class Writer:
         else:
             call = with_params(rule.call, node.params)
             call = with_plan(call) if rule.plan else call
-            bind = rule.bind and partial(rule.bind, **node.params)
         if rule.plan:
             inputs += (slots["plan", node.inputs[0]],)
-        return Step(self.training.names[node], node.op, part, call, inputs, slots[node], out, bind=bind)
+        return Step(self.training.names[node], node.op, part, call, inputs, slots[node], out)
 
     def _joint(self, node: Symbol, step: Step, buffers: Mapping[Symbol, np.ndarray]) -> Step:
         """Return `step`, the forward step of a loss, as a training step that also writes the gradient of its scores.
@@ -428,12 +406,11 @@ class Writer:
         `step` itself for other nodes or if that gradient is not needed.
         """
         slope = self.training.slopes.get(node)
-        joint, bind_joint = node.operator.joint, node.operator.bind_joint
+        joint = node.operator.joint
         if joint is None or slope is None or slope not in buffers:
             return step
         call = joint_call(joint, buffers[slope], node.params)
-        bind = bind_joint and bound_joint(bind_joint, buffers[slope], node.params)
-        return Step(step.name, step.op, "loss", call, step.inputs, step.output, step.out, bind=bind)
+        return Step(step.name, step.op, "loss", call, step.inputs, step.output, step.out)
 
     def _store(self, name: str, node: Symbol) -> None:
         """Append the backward step that adds or copies gradient `node` of argument `name` to its buffer, if any."""

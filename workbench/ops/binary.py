@@ -5,7 +5,6 @@ may be broadcast. The gradient of a broadcast input is summed back to its shape.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -348,14 +347,6 @@ def _like_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
     return like
 
 
-def _bind_sum_to(x: np.ndarray, like: Any, out: np.ndarray) -> Callable[[], Any] | None:
-    """Return a call without arguments that writes x summed over its first axis to `out`; None unless that is all to do.
-
-    It is if `like` has the shape x.shape[1:].
-    """
-    return partial(np.add.reduce, x, 0, None, out) if like.shape == x.shape[1:] else None
-
-
 def _sum_to(x: np.ndarray, like: Any, out: np.ndarray | None = None) -> np.ndarray:
     """Return dense x summed to the shape of `like`, over the axes along which that would be broadcast.
 
@@ -393,7 +384,7 @@ operator(
             Rule((form, ANY), form, _as_it_is, "nothing to do", equal, "equal shapes")
             for form in ("dense", *stored.SPARSE)
         ),
-        Rule(("dense", ANY), "dense", _sum_to, "numpy", bind=_bind_sum_to),
+        Rule(("dense", ANY), "dense", _sum_to, "numpy"),
     ),
     dtype=lambda dtypes, params: dtypes[0],
     gradient=lambda head, output, inputs, params: (ops.add(ops.zeros_like(inputs[0]), head), None),

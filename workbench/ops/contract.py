@@ -183,10 +183,6 @@ class Rule:
         Whether `call` accepts `plan=`, the batch plan (column index) of its first input, and builds one if it is None.
     needs : str
         Format that at least one input must have.
-    bind : callable, optional
-        `bind(*arrays, out=out, **params)` returns a call without arguments that writes to `out`, for arrays that many
-        calls
-        share, or None.
     densifies : bool
         Whether this is the fallback that makes inputs dense.
 
@@ -206,7 +202,6 @@ class Rule:
     refusal: str = ""
     plan: bool = False
     needs: str = ""
-    bind: Callable[..., Callable[[], Any] | None] | None = None
     densifies: bool = False
     """Whether this is no row of a table, but the way out where there is none."""
 
@@ -266,7 +261,7 @@ class Op:
     joint : callable, optional
         Of losses: `joint(*arrays, slope, **params)` returns the output and writes the gradient of the first input (for
         a
-        head of 1) to `slope`. `bind_joint` is to it what `Rule.bind` is to `Rule.call`.
+        head of 1) to `slope`.
     unread : tuple
         Range of the inputs of which only shape, dtype or pattern is read; they get no gradient.
     no_gradient : str
@@ -291,7 +286,6 @@ class Op:
     dtype: Callable[[Sequence[np.dtype], Mapping[str, Any]], np.dtype] | None = None
     gradient: Callable[..., tuple] | None = None
     joint: Callable[..., Any] | None = None
-    bind_joint: Callable[..., Callable[[], Any] | None] | None = None
     unread: tuple[int, int | None] = (0, 0)
     no_gradient: str = ""
     with_number: tuple[str, str] | None = None

@@ -88,8 +88,8 @@ def _trusted_kernel(kernel: str) -> Callable[..., Any]:
     return trusted
 
 
-def _loss(kernel: str, classes: bool) -> tuple[Callable, Callable, Callable]:
-    """Return (loss(scores, labels, out), joint(scores, labels, slope), bind_joint(...)) of a loss kernel.
+def _loss(kernel: str, classes: bool) -> tuple[Callable, Callable]:
+    """Return (loss(scores, labels, out), joint(scores, labels, slope)) of a loss kernel.
 
     `classes` says that labels are class indices.
     """
@@ -106,17 +106,7 @@ def _loss(kernel: str, classes: bool) -> tuple[Callable, Callable, Callable]:
         """Return the mean loss as a 0-d array of the scores' dtype, in `out` if given."""
         return put(out, joint(scores, labels, np.empty(scores.shape, scores.dtype)))
 
-    def bind_joint(scores, labels, slope):
-        """Return a call without arguments that repeats `joint` on these arrays, as a float.
-
-        None if labels need conversion.
-        """
-        flat, ready = _ready(scores, labels, classes)
-        if not np.may_share_memory(ready, labels):  # labels are converted in each call
-            return None
-        return kernels.get(kernel).bind(flat, ready, slope.reshape(flat.shape))
-
-    return loss, joint, bind_joint
+    return loss, joint
 
 
 def _loss_shape(check: Callable) -> Callable:
@@ -137,7 +127,7 @@ def _register_loss(name: str, kernel: str, check: Callable, doc: str, towards_la
 
     `check` validates shapes, `towards_labels(slope, labels)` returns the gradient of the labels or None.
     """
-    loss, joint, bind_joint = _loss(kernel, check is check_classes)
+    loss, joint = _loss(kernel, check is check_classes)
 
     def gradient(head, output, inputs, params):
         """Return the gradients (of scores, of labels), the `inputs`, both times `head`, the gradient of the loss.
@@ -157,7 +147,6 @@ def _register_loss(name: str, kernel: str, check: Callable, doc: str, towards_la
         dtype=kernel_float,
         gradient=gradient,
         joint=joint,
-        bind_joint=bind_joint,
         family="losses",
     )
 

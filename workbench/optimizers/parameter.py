@@ -85,10 +85,6 @@ def _new_record(parameter: "Parameter", way: str) -> "Missed":
     return Missed(parameter.optimizer.rule, way, parameter.rows, parameter.dtype, parameter.step)
 
 
-FEW_ELEMENTS = 4096
-"""Elements of weights whose dense step takes less time than to find out how it is done."""
-
-
 class Parameter:
     """Step count and states of one parameter; states are zero unless `states` is given.
 
@@ -122,8 +118,6 @@ class Parameter:
         self.states: list[Weights] = list(zeros if states is None else states)
         self.missed = _new_record(self, way) if way else None
         self.calls: dict[str, Callable] = {}
-        self.bound: tuple[Weights, np.ndarray, Callable | None] | None = None
-        """Weights and gradient of the last dense step of few elements, and its call, once these have come twice."""
         self.buffer: np.ndarray | None = None
         self.nothing: np.ndarray | None = None  # a gradient of zeros, which code that does many steps fills and clears
         self.seen: np.ndarray | None = None
@@ -281,9 +275,7 @@ class Parameter:
             if not is_plain:
                 self.hold(weights, None)
                 self._catch_up(weights, None, self.step + 1)
-            is_few = is_plain and gradient.size <= FEW_ELEMENTS and gradient.flags.carray
-            if not (is_few and self._run_again(weights, gradient, numbers)):
-                self._run("dense", weights, [table(gradient, self.rows, self.width)], numbers)
+            self._run("dense", weights, [table(gradient, self.rows, self.width)], numbers)
         elif self.lazy == "off":
             rows_alone = summed(gradient)
             if isinstance(rows_alone, np.ndarray):
@@ -348,26 +340,6 @@ class Parameter:
         if kind not in self.calls:
             self.calls[kind] = kernels.get(f"{self.optimizer.name}_{kind}").trusted
         self.calls[kind](*self.tables(weights), *gradient, *numbers)
-
-    def _run_again(self, weights: Weights, gradient: np.ndarray, numbers: list[float]) -> bool:
-        """Repeat the dense step if weights and gradient are the arrays of the previous one; return whether it was done.
-
-        Else remember these arrays. For few elements: an executor gives the gradient in the same array each time, so
-        nothing is looked up and checked again. `numbers` are the kernel's scalars.
-        """
-        bound = self.bound
-        if bound is None or bound[0] is not weights or bound[1] is not gradient:
-            self.bound = weights, gradient, None
-            return False
-        call = bound[2]
-        if call is None:
-            kernel = kernels.get(f"{self.optimizer.name}_dense")
-            call = kernel.bind(*self.tables(weights), table(gradient, self.rows, self.width))
-            if call is None:
-                return False
-            self.bound = weights, gradient, call
-        call(*numbers)
-        return True
 
     # Catching up
 

@@ -53,9 +53,9 @@ RIDGE, WIDER = 1e-11, 1e5
 """What is added to the Hessian's diagonal, relatively, and how many times that in float32."""
 MOST_COPIED = 2**20
 """Entries up to which rows are copied by columns: of more, the copy takes longer than what it saves in a few passes."""
-STALLED, MOST_STALLED = 1e-6, 8
-"""Relative decrease of a Newton step below which it hardly moves, and such steps in a row after which it ends: rounding
-of float32 scores then decides where they go, as with weights of rows that differ by 1e18."""
+MOST_FACTORS = 60
+"""Hessians of a minimization at most: Newton's method needs more only if rounding of float32 scores decides where its
+steps go, as with weights of rows that differ by 1e18."""
 LINE_STEPS, LONGEST = 3, 2.0
 """Steps of Newton's method along a line, and the most that one changes the length by."""
 
@@ -299,7 +299,8 @@ class Descent:
     def minimize(self, decay: float, tolerance: float, most: int = MOST_PASSES, is_last: bool = False) -> int:
         """Set `point` to the minimum for `decay`, `scores` and `is_minimum`; return the passes over the rows.
 
-        It ends when the distance to the minimum is below `tolerance` times the objective, or after `most` passes. If
+        It ends when the distance to the minimum is below `tolerance` times the objective, after `most` passes, or after
+        `MOST_FACTORS` Hessians. If
         columns are few, the distance `is_last` measured by the Hessian of all columns: by its diagonal alone, it may be
         far too small.
         """
@@ -307,7 +308,7 @@ class Descent:
         floor = self.start * (FLOOR_UNBOUNDED if self.kind != "squared" and not decay else FLOOR)
         passes, self.is_minimum, worth = 0, False, max(FACTOR_AFTER, self._passes_worth_a_factor())
         before, divide, preconditioned, is_sure = np.inf, None, np.inf, not is_last or self.x.shape[1] > MOST_FACTOR
-        stalled = 0
+        factors = 0
         while True:
             gradient = self._pulled(self._slopes(means)) + decay * self.penalty * self.point
             enough = tolerance * value + floor
@@ -316,9 +317,10 @@ class Descent:
                 break
             if passes >= worth and (factor := self._factor(means, decay)):
                 divide, preconditioned, is_sure = factor, value, True
+                factors += 1
             elif divide is None or value < preconditioned / 2:
                 divide, preconditioned = self._diagonal(means, decay), value
-            if passes >= most:
+            if passes >= most or factors >= MOST_FACTORS:
                 enough = LOOSE * value + floor
                 *_, promised, _, is_exact = self._solve(gradient, means, divide, decay, enough, MOST_CHECKED)
                 self.is_minimum = is_exact and promised <= 2 * enough
@@ -327,6 +329,9 @@ class Descent:
             solved = self._solve(gradient, means, divide, decay, enough, min(left, most - passes))
             direction, moves, promised, steps, is_exact = solved
             passes += steps
+            if not steps and not is_sure and worth > passes:  # by the diagonal it is there: the Hessian of all tells
+                worth = passes
+                continue
             if not steps:  # by rounding the objective has no curvature along the gradient, and would stay so for ever
                 distance = _inner(gradient, divide(gradient)) / 2
                 self.is_minimum = distance <= max(enough, LOOSE * value)
@@ -344,11 +349,7 @@ class Descent:
             else:
                 self.is_minimum = is_exact and promised <= 2 * max(enough, LOOSE * value)
                 break  # a decrease is below what the dtype can tell
-            stalled = stalled + 1 if value - new_value <= STALLED * value else 0
             self.point, self.scores, value, means = point, scores, new_value, new_means
-            if stalled == MOST_STALLED:
-                self.is_minimum = promised <= 2 * max(enough, LOOSE * value)
-                break
             if is_rounding or (is_exact and (self.kind == "squared" or promised <= 2 * enough)):
                 if is_sure or self._condition(means, decay) <= WELL:
                     self.is_minimum = True

@@ -35,7 +35,6 @@ from workbench.models import Input, Parameter
 from workbench.ops import products
 from workbench.ops.products import Unsummed, plan_of
 from workbench.training.epoch_calls import DualSteps, calls_for
-from workbench.training.repeated_steps import Repeating
 from workbench.training.setup import LAZY, Setup, SetupError
 from workbench.training.training import PhaseTimer, Prepared, StepEvent, Training
 
@@ -142,7 +141,7 @@ class Run(Training):
         self.arrays = {other.name: self.start_of(other) for other in others}
         self.arrays |= {name: one.array for name, one in self.patterned.items()}
         self.touched = [parameter.name for parameter in self.parameters if parameter.touched and not parameter.matrix]
-        self.y_like, self.repeated = self.targets(y[:0]), Repeating()
+        self.y_like = self.targets(y[:0])
         self.reads_others = bool(self.model.inputs(self.given, min(setup.batch_rows, self.batches.total)))
         self.mover = self._make_mover()
         self.calls = calls_for(self)
@@ -170,8 +169,8 @@ class Run(Training):
         return PatternUpdater(moves)
 
     def calls_of(self, epoch: int) -> Generator[StepEvent, None, None] | None:
-        """Return the step events of epoch `epoch` if it is trained in compiled calls or repeated steps, else None."""
-        return steps.events(epoch) if (steps := self.calls or self.repeated.steps_of(self)) else None
+        """Return the step events of epoch `epoch` if it is trained in compiled calls, else None."""
+        return self.calls.events(epoch) if self.calls else None
 
     def events_of_epochs(self, first: int = 0, count: int | None = None) -> Generator[StepEvent, None, None]:
         """Yield the events of `count` epochs from `first` on (None: without end), of short ones several in one."""

@@ -109,19 +109,15 @@ class MadeDense:
         """Wrap `x`, CSR or dense [rows, columns], whose rows are returned dense in `dtype`; sets up empty buffers."""
         self.x, self.dtype, self.shape = x, np.dtype(dtype), x.shape
         self.buffers = Buffers(x.shape[1], dtype)
-        self.bound: list[tuple[np.ndarray, np.ndarray]] = []
-        """Memory to which rows are copied by `bind`, and the rows that it holds."""
 
     @property
     def nbytes(self) -> int:
         """Memory of the data and of all buffers made of it, in bytes."""
-        return formats.nbytes(self.x) + self.buffers.nbytes + sum(out.nbytes for out, _ in self.bound)
+        return formats.nbytes(self.x) + self.buffers.nbytes
 
     def forget(self) -> None:
         """Mark the rows of all buffers as unknown, since the data may have been changed."""
         self.buffers.forget()
-        for _, held in self.bound:
-            held[:] = -1
 
     def gathered(self, rows: np.ndarray) -> np.ndarray:
         """Return the rows with indices `rows`, int64 [R], dense [R, columns] in that order; repeats are allowed.
@@ -131,15 +127,6 @@ class MadeDense:
         out, held = self.buffers.empty(len(rows))
         self._write(rows, held, out)
         return out
-
-    def bind(self, rows: np.ndarray, out: np.ndarray) -> Callable[[], None]:
-        """Return a function that writes the rows whose indices are in `rows`, int64 [R], at the call, to `out`.
-
-        `out` is [R, columns]. It replaces an earlier binding of as many rows.
-        """
-        held = np.full(len(rows), -1)
-        self.bound = [(other, known) for other, known in self.bound if len(known) != len(rows)] + [(out, held)]
-        return functools.partial(self._write, rows, held, out)
 
     def _write(self, rows: np.ndarray, held: np.ndarray, out: np.ndarray) -> None:
         """Write the rows of `x` with these indices to `out` [R, columns].
@@ -254,15 +241,6 @@ def gather_rows(format: str, x: Any, rows: np.ndarray) -> Any:
     places = np.searchsorted(x.indices, rows)
     stored = np.flatnonzero(np.append(x.indices, -1)[places] == rows)
     return RowSparse.assemble(_take_dense_rows(x.values, places[stored]), stored, (len(rows), *x.shape[1:]))
-
-
-def bind_copy(x: np.ndarray | MadeDense, rows: np.ndarray, out: np.ndarray) -> Callable[[], Any]:
-    """Return a function that copies the rows of `x` whose indices are in `rows`, int64 [R], at the call, to `out`."""
-    if isinstance(x, MadeDense):
-        return x.bind(rows, out)
-    if _goes_by_kernel(x, rows) and (call := kernels.get("take_rows").bind(x, rows, out)):
-        return call
-    return functools.partial(np.take, x, rows, 0, out, "clip")  # numbers are in range; to raise takes another copy
 
 
 FEW = 4096

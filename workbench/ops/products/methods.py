@@ -4,7 +4,6 @@ import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -365,17 +364,6 @@ class Method:
             return out
         return _flat(product) if y.ndim == 1 else product
 
-    def bind(
-        self, x: np.ndarray, y: np.ndarray, *, out: np.ndarray, transpose_b: bool = False, **params: Any
-    ) -> Callable[[], Any] | None:
-        """Return a call without arguments that writes x @ y of these dense arrays to `out`.
-
-        None without a direct function. Also None for a vector y or transpose_b; other params are unused.
-        """
-        if self.direct is None or y.ndim != 2 or transpose_b:
-            return None
-        return partial(self.direct, x, y, out)
-
     def _other(self, y: Any, transposed: bool) -> Any:
         """Return Y as `call` takes it: a `Block`, (matrix, transposed) or a dense matrix, turned if `transposed`."""
         if self.y in SPARSE:
@@ -394,7 +382,6 @@ class Method:
             self.fits,
             self.condition,
             plan=self.plan,
-            bind=self.bind if self.direct else None,
         )
 
 
