@@ -25,11 +25,12 @@ from workbench import atomic_files
 from workbench.data import content
 from workbench.data.content import VARIABLE as VARIABLE
 from workbench.data.content import cache_folder
-from workbench.data.contract import Source, get, merge_classes_like, parameters_like, release_heap
+from workbench.data.contract import Source, get, merge_classes_like, parameters_like
 from workbench.data.dataset.record import Dataset
 from workbench.data.errors import DataError
 from workbench.data.labels import Labels
 from workbench.formats.compressed import assemble
+from workbench.heap import release_heap
 
 META = "meta.json"
 GRAPH_PARTS = ("indptr", "indices", "data")

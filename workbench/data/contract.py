@@ -1,11 +1,9 @@
 """The Source record, what a data set is made by, and its registry."""
 
-import ctypes
 import dataclasses
 import functools
 import inspect
 import os
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -403,9 +401,3 @@ def merge_classes_like(dataset: Dataset, like: Dataset) -> Dataset:
     if like.labels.merged and dataset.classes == _original_classes(like):
         return dataclasses.replace(dataset, y=np.minimum(dataset.y, len(like.classes) - 1), labels=like.labels)
     return dataset  # the caller named other classes
-
-
-def release_heap() -> None:
-    """Return free memory of the C library to the system; does nothing where the library cannot, as outside Linux."""
-    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
-        trim(0)

@@ -6,7 +6,6 @@ memory that come from the cache of data, which are mapped and counted by `mapped
 """
 
 import contextlib
-import ctypes
 import gc
 import mmap
 import re
@@ -20,6 +19,7 @@ import numpy as np
 
 from kernels import reused
 from workbench import formats
+from workbench.heap import release_heap
 
 STATUS = Path("/proc/self/status")
 CLEAR_REFS = Path("/proc/self/clear_refs")
@@ -89,8 +89,7 @@ def return_memory() -> None:
     """
     gc.collect()
     reused.forget()
-    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
-        trim(0)
+    release_heap()
 
 
 def reset_peak() -> bool:

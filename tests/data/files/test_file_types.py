@@ -4,10 +4,6 @@ import bz2
 import codecs
 import gzip
 import os
-import re
-import shlex
-import subprocess
-import sys
 import zipfile
 
 import numpy as np
@@ -202,17 +198,6 @@ def test_the_reader_of_text_is_guessed_with_its_labels(tmp_path):
     assert data.guess(tmp_path / "some")[:2] == ("text", {"label": "none"})
 
 
-def test_arrays_of_json_one_a_line_are_told_how_to_become_a_table(tmp_path):
-    path = tmp_path / "a.jsonl"
-    path.write_text('["red", 1.5, 1]\n["blue, dark", 2.5, 0]\n' * 3)
-    with pytest.raises(DataError, match="JSON arrays, one a line, as text, which no data set reads") as said:
-        data.guess(path)
-    command = re.search(r"as (python -c .*) does", str(said.value))[1].replace("FILE", "a.jsonl")
-    subprocess.run([sys.executable, *shlex.split(command)[1:]], cwd=tmp_path, check=True)
-    made = data.load("table", path=tmp_path / "NEW.csv", label="c2")
-    assert (made.rows, made.features, made.y.tolist()) == (6, 2 + 2 + 2, [1, 0] * 3)
-
-
 def test_the_reader_of_a_folder_is_guessed(tmp_path):
     (tmp_path / "docs" / "sport").mkdir(parents=True)
     (tmp_path / "docs" / "sport" / "1.txt").write_text("a goal")
@@ -250,11 +235,6 @@ def test_rows_of_a_table_that_lack_a_field_are_told_by_line_and_not_taken_for_do
         (b"\x1f\x8b\x08", "some:1: the gzip file is truncated or corrupt"),
         (codecs.BOM_UTF8, "some looks like an empty file"),
         (b"<!DOCTYPE html>\n<html>", "a page of HTML or XML text, which no data set reads. Download the file itself"),
-        (b"1,3:1,7:0.5\n0,2:1\n", "svmlight rows with commas between entries, .* Put blanks .* tr ',' ' '"),
-        (
-            b"| a | y |\n|---|:-:|\n| 1 | 0 |\n",
-            "a table in Markdown, .* Remove the rule line and the outer pipes, as",
-        ),
     ],
 )
 def test_what_no_reader_takes_is_told(tmp_path, content, message):

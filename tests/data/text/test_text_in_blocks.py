@@ -11,6 +11,7 @@ from tests.support.small_sets import same
 from workbench import data
 from workbench.data import DataError, contract
 from workbench.data.sources import text
+from workbench.data.stored import converting
 from workbench.data.tables import quantiles
 from workbench.data.tables.quantiles import Counted, Quantiles, Spread
 from workbench.data.text import vowpal_wabbit
@@ -44,6 +45,7 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr("workbench.data.tables.blocks.BLOCK_BYTES_COLUMN", 0)
     monkeypatch.setattr(vowpal_wabbit, "AT_ONCE", 256)
     monkeypatch.setattr(text, "DOCUMENTS_AT_ONCE", 7)
+    monkeypatch.setattr(converting, "ENTRIES_OF_BLOCK", 15)
 
 
 def convert_and_compare(folder, name, **parameters):
@@ -192,7 +194,7 @@ def test_documents_in_a_folder_and_labels_in_a_file(tmp_path):
 WRITERS = {
     "table": lambda folder, rows: tables(folder, rows, LABELS["whole numbers"]),
     "vw": lambda folder, rows: {"path": vw(folder, rows), "bits": 10},
-    "text": texts,
+    "text": lambda folder, rows: texts(folder, rows) | {"hashed": 64},
 }
 
 

@@ -15,7 +15,6 @@ import itertools
 import lzma
 import os
 import stat
-import tarfile
 import zipfile
 import zlib
 from collections import deque
@@ -38,7 +37,7 @@ MOST_RATIO = 200
 """Bytes that come of one packed byte, at most, once `FREE_BYTES` came; text of data is seldom packed to a thirtieth."""
 FREE_BYTES = 1 << 22
 
-_DAMAGED = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, tarfile.TarError)
+_DAMAGED = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 _MARKS = {
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
@@ -46,12 +45,8 @@ _MARKS = {
     codecs.BOM_UTF16_BE: "utf-16",
 }
 """Marks that begin a text in UTF-16, as Excel saves it, or UTF-32; those of four bytes first."""
-_UNMARKED = ("utf-16-le", "utf-16-be")
-"""Encodings that are recognised without a mark, by the zeros in every second byte."""
 BYTES_OF_ENCODING = 256
 """First bytes that tell the encoding of a text."""
-FEWEST_ZEROS = 0.25
-"""Share of the characters of a text without a mark, at least, whose second byte is 0: digits, blanks and signs are."""
 
 Unpacker = Callable[[BinaryIO], Any]
 
@@ -59,11 +54,6 @@ Unpacker = Callable[[BinaryIO], Any]
 @final
 class NotTextError(DataError):
     """Bytes that are no text in the encoding that was asked for: the file may be of another kind."""
-
-
-@final
-class SeveralFilesError(DataError):
-    """An archive of more than one file."""
 
 
 def _zstd(source: BinaryIO) -> Any:
@@ -80,42 +70,6 @@ def _zip(source: BinaryIO) -> Any:
     """Return a stream of the first file in a zip archive, decompressed; folders and macOS metadata are skipped."""
     archive = zipfile.ZipFile(source)
     return archive.open(_members(archive)[0])
-
-
-@final
-class _FileInTar(io.RawIOBase):
-    """The only file of a tar archive, as a stream; what macOS adds is no file. `DataError` at its end for several."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        """Open `stream` as a tar archive, read once from front to back, and move to its first regular file."""
-        super().__init__()
-        self._archive = tarfile.open(fileobj=stream, mode="r|")  # noqa: SIM115 (it is read from as long as this is)
-        self._name, self._file = self._next()
-
-    def _next(self) -> tuple[str, Any]:
-        """Move to the next regular file, macOS "._" files skipped; return (name, stream), ("", None) at the end."""
-        while (member := self._archive.next()) is not None:
-            if member.isfile() and not os.path.basename(member.name).startswith("._"):
-                return member.name, self._archive.extractfile(member)
-        return "", None
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """Fill `buffer` with the next bytes of the file and return their number, 0 at its end.
-
-        Raises SeveralFilesError at the end of the first file if the archive has another one.
-        """
-        text = self._file.read(len(buffer)) if self._file is not None else b""
-        if not text and self._file is not None:
-            other, self._file = self._next()
-            if other:
-                held = f"a tar archive of several files, {self._name!r}, {other!r} and perhaps more"
-                raise SeveralFilesError(f"{held}. Unpack it, as tar -xf FILE does, and give a file of it.")
-        buffer[: len(text)] = text
-        return len(text)
 
 
 def _members(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
@@ -151,11 +105,6 @@ PACKINGS: tuple[tuple[bytes, str, Unpacker], ...] = (
 _BZIP2_BLOCKS = (b"1AY&SY", b"\x17\x72\x45\x38\x50\x90")
 """What follows the fourth byte of bzip2: the first block, or the end of one that holds nothing."""
 
-_TAR_MARK = slice(257, 262)
-"""Place of the mark of a tar archive."""
-_AROUND_TAR = ("", "gzip", "bzip2", "xz")
-"""Ways of packing that tar archives are seen through."""
-
 _FOLLOWING = bytes(range(0x80, 0xC0))
 """Bytes of a character in UTF-8 but for its first."""
 
@@ -174,7 +123,7 @@ def refuse_endless(path: str | os.PathLike) -> None:
 
 
 def compression_of(path: str | os.PathLike) -> str:
-    """Return the compression of a file by its first bytes: "gzip", "bzip2", "xz", "zstd", "zip", "tar", or "" for none.
+    """Return the compression of a file by its first bytes: "gzip", "bzip2", "xz", "zstd", "zip", or "" for none.
 
     Raises OSError if it cannot be opened.
     """
@@ -228,32 +177,18 @@ def place_at(path: str | os.PathLike, lines: Iterator[int], row: int) -> str:
 
 
 def encoding_of(first: bytes) -> str:
-    r"""Return the Unicode encoding that the first bytes of a text show: UTF-16/32 by byte order mark or zeros, else "".
+    r"""Return the encoding that the byte order mark of a text names: UTF-16 or UTF-32, "" without such a mark.
 
-    >>> encoding_of("1,2\n".encode("utf-16-le")), encoding_of(b"1,2\n"), encoding_of(bytes(range(8)))
-    ('utf-16-le', '', '')
+    >>> encoding_of("1,2\n".encode("utf-16")), encoding_of(b"1,2\n")
+    ('utf-16', '')
     """
-    marked = next((name for mark, name in _MARKS.items() if first.startswith(mark)), "")
-    if marked or b"\0" not in first:
-        return marked
-    return next((name for name in _UNMARKED if _is_text(first[:BYTES_OF_ENCODING], name)), "")
-
-
-def _is_text(first: bytes, encoding: str) -> bool:
-    """Return whether bytes decode as UTF-16 `encoding` to printable text, enough of it ASCII or Latin-1."""
-    try:
-        text = codecs.getincrementaldecoder(encoding)().decode(first)
-    except UnicodeDecodeError:
-        return False
-    zeros = first[1 if encoding.endswith("le") else 0 :: 2].count(0)
-    return zeros >= max(FEWEST_ZEROS * len(text), 2) and all(each.isprintable() or each in "\t\r\n" for each in text)
+    return next((name for mark, name in _MARKS.items() if first.startswith(mark)), "")
 
 
 def read_head(path: str | os.PathLike, count: int = 4096) -> bytes:
     """Return up to `count` first bytes of the file, decompressed; UTF-16 and UTF-32 are converted to UTF-8.
 
-    Nothing else is checked. Raises DataError for a damaged archive or one of several files, OSError if the file cannot
-    be opened.
+    Nothing else is checked. Raises DataError for a damaged archive, OSError if the file cannot be opened.
     """
     with open(path, "rb") as source:
         name, unpack = _detect_compression(source)
@@ -262,8 +197,6 @@ def read_head(path: str | os.PathLike, count: int = 4096) -> bytes:
                 first = stream.read(count)
                 encoding = encoding_of(first)
                 return codecs.getincrementaldecoder(encoding)("replace").decode(first).encode() if encoding else first
-        except SeveralFilesError as error:
-            raise DataError(f"{path} is {error}") from None
         except DataError:
             raise
         except _DAMAGED as error:
@@ -275,7 +208,7 @@ def read_head(path: str | os.PathLike, count: int = 4096) -> bytes:
 def _detect_compression(source: BinaryIO) -> tuple[str, Unpacker]:
     """Return (compression name, decompressing function) of a stream by its first bytes; ("", identity) if none.
 
-    `source` is set back to its start. The name is "tar" for tar archives, compressed or not.
+    `source` is set back to its start.
     """
     first = source.read(16)
     source.seek(0)
@@ -286,22 +219,7 @@ def _detect_compression(source: BinaryIO) -> tuple[str, Unpacker]:
         if name != "zip" or _is_packed_file(source):
             found = name, unpack
             break
-    return ("tar", lambda source: _FileInTar(found[1](source))) if _is_tar(source, *found) else found
-
-
-def _is_tar(source: BinaryIO, name: str, unpack: Unpacker) -> bool:
-    """Return whether a stream, decompressed by `unpack`, is a tar archive; `name` is its compression, "" for none.
-
-    `source` is set back to its start. Damaged files give False.
-    """
-    if name not in _AROUND_TAR:
-        return False
-    try:
-        return bool(unpack(source).read(_TAR_MARK.stop)[_TAR_MARK] == b"ustar")
-    except _DAMAGED:
-        return False  # told by what reads it
-    finally:
-        source.seek(0)
+    return found
 
 
 def _damaged_error(path: str | os.PathLike, line: int, name: str, error: Exception) -> DataError:
@@ -420,8 +338,6 @@ class CheckedText(io.RawIOBase):
         """Read up to `size` decompressed bytes; raise DataError for damaged files and extreme compression ratios."""
         try:
             raw = self._stream.read(size)
-        except SeveralFilesError as error:
-            raise DataError(f"{self.path} is {error}") from None
         except _DAMAGED as error:
             if not self._packing:
                 raise

@@ -7,14 +7,13 @@ import codecs
 import csv
 import os
 import re
-import struct
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from workbench.data.errors import DataError
-from workbench.data.files.opened import compression_of, read_head, refuse_endless
+from workbench.data.files.opened import read_head, refuse_endless
 from workbench.formats.files import check_array
 
 HEAD = 1 << 16
@@ -55,13 +54,13 @@ def _read_by(what: str, reader: str, like: str = "", **options: Any) -> Kind:
     return Kind(what, reader, f"{subject} is read by the data set {reader}", options)
 
 
-def _as_csv(reader: str, package: str = "", part: str = "") -> str:
+def _as_csv(reader: str, package: str = "") -> str:
     """Return the shell command that converts a file to CSV with the pandas function `reader`, as advice.
 
-    `package` is installed first if given; `part` indexes the result, such as "[0]".
+    `package` is installed first if given.
     """
     install = f"pip install {package} && " if package else ""
-    line = f"import pandas; pandas.{reader}('FILE'){part}.to_csv('NEW.csv', index=False)"
+    line = f"import pandas; pandas.{reader}('FILE').to_csv('NEW.csv', index=False)"
     return f'Save it as CSV, as {install}python -c "{line}" does'
 
 
@@ -88,8 +87,6 @@ SAID_SEPARATOR = re.compile(r'"?sep=(.)"?')
 """First line that spreadsheets write to say what separates columns."""
 _SVMLIGHT = re.compile(rb"[+-]?[0-9.]([0-9.,eE]|(?<=[eE,])[+-])*(\s+qid:[0-9]+)?(\s+[0-9]+:[^\s:,]+)+\s*(#.*)?")
 _ARFF = re.compile(rb"(?i)@(relation|attribute)\s")
-_RULE = re.compile(rb"\|?(\s*:?-+:?\s*\|)+(\s*:?-+:?\s*)?")
-"""The line below the header of a table in Markdown."""
 _PIPES = re.compile(rb"[^|]*\|\S*\s")
 _COUNTS = re.compile(rb"[0-9]+ [0-9]+ [0-9]+")
 _WHOLE = re.compile(rb"[0-9]+([ \t]+[0-9]+)*")
@@ -115,11 +112,8 @@ _WORDS_AS_LABELS = re.compile(rb"(?!(?i:[+-]?(?:nan|inf|infinity)\s))[^\s:|,]+(\
 _COUNTED = re.compile(rb"[0-9]+(\s+[0-9]+:[0-9]+)+|0")
 _UNLABELLED = re.compile(rb"([0-9]+:[^\s:]+\s*)+")
 _FIELDS = re.compile(rb"\S+(\s+[0-9]+:[0-9]+:[^\s:]+)+")
-_COMMAS = re.compile(rb"[+-]?[0-9.]+(,[0-9]+:[0-9.eE+-]+)+")
 _NUMBER = re.compile(rb"(?i)[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|nan|na|\?")
-_PAGE = re.compile(rb"(?i)<(!doctype|html|head|body|\?xml)")
-_HTML_TABLE = re.compile(rb"(?i)<table\b")
-_ARRAY = re.compile(rb"\[[^\[\]]*\]")
+_PAGE = re.compile(rb"(?i)<(!doctype|html|head|body|table|\?xml)")
 _JSON = re.compile(rb"[\[{]\s*([\[{\"]|$)")
 _LABELLED = re.compile(rb"[^\t]{1,60}\t[^\t]+ [^\t]+")
 
@@ -235,11 +229,9 @@ def _kind_of(path: str | os.PathLike) -> Kind:
         if first.startswith(signature):
             is_own = signature == b"PAR1" and _last_bytes(path).find(OWN_KEY) >= 0
             return _read_by(OWN_PARQUET, "parquet") if is_own else kind
-    if is_matlab_4(first):
-        return _read_by("a MATLAB file of version 4", "matlab")
     if not first:
         return Kind(EMPTY, "", "Give one that holds something")
-    if b"\0" in first and compression_of(path) == "tar":
+    if first[257:262] == b"ustar":
         return Kind("a tar archive", "", "Unpack it, as tar -xf FILE does, and give a file of it")
     if b"\0" in first:
         return Kind("a binary file of another kind", "", SAVE)
@@ -255,19 +247,6 @@ def _last_bytes(path: str | os.PathLike) -> bytes:
     with open(path, "rb") as file:
         file.seek(-min(HEAD, os.fstat(file.fileno()).st_size), os.SEEK_END)
         return file.read()
-
-
-def is_matlab_4(first: bytes) -> bool:
-    """Return whether the first bytes of a file are the header of a variable as MATLAB 4 writes it."""
-    for order, machine in (("<", 0), (">", 1)):
-        if len(first) < 21:
-            return False
-        kind, rows, columns, has_imaginary, length = struct.unpack(f"{order}5i", first[:20])
-        name, digits = first[20 : 20 + length], (kind // 1000, kind // 100 % 10, kind // 10 % 10, kind % 10)
-        is_header = digits[:2] == (machine, 0) and digits[2] < 6 and digits[3] < 3 and has_imaginary in (0, 1)
-        if kind >= 0 and is_header and min(rows, columns) >= 0 and re.fullmatch(rb"[A-Za-z]\w{0,62}\0", name):
-            return True
-    return False
 
 
 def _kind_of_hdf5(first: bytes) -> Kind:
@@ -452,22 +431,14 @@ def _kind_of_text(first: bytes, is_cut: bool) -> Kind:
 
 
 def _kind_by_marks(rows: list[bytes]) -> Kind | None:
-    """Return the kind of text by marks in its first rows (HTML, ARFF, Markdown, JSON, libffm, svmlight), or None.
+    """Return the kind of text by marks in its first rows (HTML, ARFF, JSON, libffm, svmlight), or None.
 
     `rows` are the stripped lines. Some of these kinds have no reader but advice.
     """
-    if _HTML_TABLE.match(rows[0]):
-        return Kind("a table of HTML, as text", "", _as_csv("read_html", "lxml", "[0]"))
     if _PAGE.match(rows[0]):
         return Kind("a page of HTML or XML text", "", "Download the file itself, not the page about it")
     if _ARFF.match(rows[0]):
         return _read_by("an ARFF file, as text", "table")
-    if len(rows) > 1 and _RULE.fullmatch(rows[1]):
-        advice = "Remove the rule line and the outer pipes, as sed -E '2d; s/^ *\\| *//; s/ *\\| *$//' FILE > NEW does"
-        return Kind("a table in Markdown, as text", "", advice)
-    if len(rows) > 1 and all(map(_ARRAY.fullmatch, rows[:20])):
-        line = "import pandas; pandas.read_json('FILE', lines=True).to_csv('NEW.csv', index=False, header=False)"
-        return Kind("JSON arrays, one a line, as text", "", f'Save them as CSV, as python -c "{line}" does')
     if _JSON.match(rows[0]):
         return _read_by(JSON_ARRAY if rows[0].startswith(b"[") else "JSON lines, as text", "table")
     if all(map(_FIELDS.fullmatch, rows[:20])):
@@ -476,15 +447,9 @@ def _kind_by_marks(rows: list[bytes]) -> Kind | None:
     if _COUNTS.fullmatch(rows[0]) and len(rows) > 1 and are_entries:
         return _read_by(BELOW_COUNTS, "svmlight")
     if len(rows) > 4 and all(map(_is_row_of_lda, rows[:20])) and len({row.count(b":") for row in rows[:20]}) > 1:
-        advice = "Take the lengths out, as sed -E 's/^[0-9]+ //' FILE > NEW does, and read NEW without labels.\nType"
-        advice += " --dataset svmlight --kind none --reading zero_based=true"
-        python = '(in Python dataset="svmlight", kind="none", zero_based=True)'
-        return Kind("rows of LDA-C (a length and column:count ...), as text", "", f"{advice} {python}")
+        return Kind("rows of LDA-C (a length and column:count ...), as text", "", "Save them as svmlight, with labels")
     if len(rows) > 3 and all(map(bytes.isdigit, rows[:3])) and all(map(_COUNTS.fullmatch, rows[3:])):
         return _read_by(DOCWORD, "matrix_market")
-    if all(map(_COMMAS.fullmatch, rows[:20])):
-        advice = "Put blanks between its entries, as tr ',' ' ' < FILE > NEW does, and the data set svmlight reads it"
-        return Kind("svmlight rows with commas between entries, as text", "", advice)
     if all(map(_UNLABELLED.fullmatch, rows[:20])):
         return _read_by("svmlight text without labels", "svmlight")
     if _have_words_as_labels(rows[:20]):

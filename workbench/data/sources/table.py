@@ -11,7 +11,7 @@ from typing import Any, final
 
 import numpy as np
 
-from workbench.data.contract import Source, register, release_heap
+from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks
 from workbench.data.errors import ADVICE_LABELS, ADVICE_LABELS_FILE, DataError, MissingLabelsError
 from workbench.data.files.reading import blocks_of_file, dataset_of, reading
@@ -41,6 +41,7 @@ from workbench.data.tables.guessing import (
 from workbench.data.tables.schema import BINS, Column
 from workbench.data.tables.sparse_fields import SparseTable
 from workbench.data.text.stacking import Growing, stack_with_labels
+from workbench.heap import release_heap
 
 BYTES_VALUE = 12
 """Bytes that are kept for each value at most, on average; its entry takes 8 in the matrix."""

@@ -3,7 +3,7 @@
 import collections
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
@@ -13,13 +13,12 @@ import scipy.sparse
 
 from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks, canonical
-from workbench.data.dataset.selection import with_entries
 from workbench.data.errors import ADVICE_LABELS_FILE, DataError, MissingLabelsError
 from workbench.data.files.labels import label_of, of_text, read_label_file
 from workbench.data.files.opened import BLOCK, LONGEST_LINE, open_text, place_in
 from workbench.data.files.reading import blocks_of_file, dataset_of, reading
 from workbench.data.labels import GUESSED, NONE, Wanted
-from workbench.formats.compressed import stack_csr
+from workbench.data.stored.converting import blocks_of
 
 # Documents into columns of words, by scikit-learn: counted, with a vocabulary, or hashed to a fixed number.
 
@@ -73,37 +72,40 @@ class Words:
         has_words = self.hashed is not None or self.vocabulary is not None
         return has_words and (self.weighting != "tfidf" or self.idf is not None)
 
-    def columns(self, parts: Iterable[list[str]], path: str | os.PathLike) -> tuple[Any, "Words"]:
-        """Return (matrix [documents, words], self completed by the words and idf found) of all documents in `parts`.
+    def columns(self, documents: Iterable[str], path: str | os.PathLike) -> tuple[Any, "Words"]:
+        """Return (matrix [documents, words], self completed by the words and idf found) of all documents.
 
         The matrix is CSR, float64. Raises DataError, naming `path`, if no word is frequent enough.
         """
-        if self.is_learned:
-            return stack_csr([_no_rows(), *map(self.rows, parts)]), self
-        counting = _Counting(self)
-        x = stack_csr([_no_rows(), *map(counting.add, parts)])
-        words = counting.learned(path)
-        if counting.are_met:
-            x = counting.chosen_of(x)
+        counter = self.vectorizer()
+        try:
+            x = scipy.sparse.csr_array(counter.fit_transform(documents), dtype=np.float64)
+        except DataError:
+            raise
+        except ValueError as error:
+            if self.vocabulary is not None:
+                raise DataError(f"vocabulary cannot be used: {error}.") from None
+            least = f"occur in {self.least_documents} documents or more"
+            raise DataError(f"{path} holds no words of two letters or more that {least}: {error}.") from None
+        words = self
+        if self.hashed is None:
+            names = counter.get_feature_names_out().tolist()
+            if self.most_features is not None:  # not by scikit-learn, whose choice among equals is that of the machine
+                kept = np.sort(np.argsort(-x.sum(axis=0), kind="stable")[: self.most_features])
+                names, x = [names[column] for column in kept], x[:, kept]
+            words = replace(words, vocabulary=names, least_documents=1, most_features=None)
+        if self.weighting == "tfidf" and self.idf is None:
+            having = np.bincount(x.indices, minlength=x.shape[1])
+            words = replace(words, idf=(np.log((1 + x.shape[0]) / (1 + having)) + 1).tolist())
         return words._weight(x), words
-
-    def learn(self, parts: Iterable[list[str]], path: str | os.PathLike) -> "Words":
-        """Return self completed by the words and idf of all documents, without their matrix.
-
-        `parts` is consumed; memory holds the words and two counts for each. Raises DataError, naming `path`, if no word
-        is frequent enough.
-        """
-        if self.is_learned:
-            collections.deque(parts, maxlen=0)
-            return self
-        counting = _Counting(self)
-        for part in parts:
-            counting.add(part)
-        return counting.learned(path)
 
     def rows(self, documents: list[str]) -> Any:
         """Return the CSR float64 array [documents, words] of some documents; `is_learned` must be true."""
-        return self._weight(_count_words(self, documents))
+        try:
+            x = self.vectorizer().transform(documents)
+        except ValueError as error:
+            raise DataError(f"vocabulary cannot be used: {error}.") from None
+        return self._weight(scipy.sparse.csr_array(x, dtype=np.float64))
 
     def alike(self) -> dict[str, Any]:
         """Return the parameters, as JSON values by name, with which another file gets the same columns."""
@@ -118,7 +120,9 @@ class Words:
         shared = {"lowercase": self.lower, "ngram_range": (1, self.ngrams), "binary": self.weighting == "binary"}
         if self.hashed is not None:
             return text.HashingVectorizer(n_features=self.hashed, norm=None, alternate_sign=False, **shared)
-        return text.CountVectorizer(vocabulary=None if self.vocabulary is None else list(self.vocabulary), **shared)
+        if self.vocabulary is not None:
+            return text.CountVectorizer(vocabulary=list(self.vocabulary), **shared)
+        return text.CountVectorizer(min_df=self.least_documents, **shared)
 
     def _weight(self, x: Any) -> Any:
         """Return `x` weighted: unchanged, or with "tfidf" scaled by idf in place and normalised to unit rows.
@@ -134,103 +138,6 @@ class Words:
             raise DataError(f"idf has {idf.size} numbers for {x.shape[1]} columns; it has one for each.")
         x.data *= idf[x.indices]
         return normalize(x)
-
-
-@final
-class _Counting:
-    """Words of documents that come in parts: how many documents have each, and how often it occurs in all."""
-
-    def __init__(self, words: Words) -> None:
-        """Start without documents; `are_met` says whether words are collected rather than given or hashed."""
-        self.words, self.documents = words, 0
-        self.are_met = words.hashed is None and words.vocabulary is None
-        self.number_of: dict[str, int] = {}
-        self._having = self._times = self.chosen = np.zeros(0, np.int64)
-
-    def add(self, documents: list[str]) -> Any:
-        """Count the words of some documents; return CSR counts, columns in order of first appearance, unsorted.
-
-        Given or hashed words have their fixed columns.
-        """
-        self.documents += len(documents)
-        x = self._met(documents) if self.are_met else _count_words(self.words, documents)
-        more = np.zeros(x.shape[1] - len(self._having), np.int64)
-        self._having = np.append(self._having, more) + np.bincount(x.indices, minlength=x.shape[1])
-        times = np.bincount(x.indices, x.data, minlength=x.shape[1]).astype(np.int64)
-        self._times = np.append(self._times, more) + times
-        return x
-
-    def _met(self, documents: list[str]) -> Any:
-        """Return the word counts of documents as CSR float64.
-
-        New words are added to `number_of` with the next index.
-        """
-        counter = self.words.vectorizer()
-        try:
-            x = counter.fit_transform(documents)
-        except ValueError:  # no words
-            return scipy.sparse.csr_array((len(documents), len(self.number_of)))
-        numbers = [self.number_of.setdefault(word, len(self.number_of)) for word in counter.get_feature_names_out()]
-        columns = np.array(numbers)[x.indices]
-        return scipy.sparse.csr_array(
-            (x.data.astype(np.float64), columns, x.indptr), (len(documents), len(self.number_of))
-        )
-
-    def learned(self, path: str | os.PathLike) -> Words:
-        """Return the rules with the chosen vocabulary, and with idf if it is wanted and not given.
-
-        Sets `chosen`. Raises DataError, naming `path`, if no word is frequent enough.
-        """
-        words, having = self.words, self._having
-        if self.are_met:
-            self._choose(path)
-            names, having = list(self.number_of), having[self.chosen]
-            vocabulary = [names[number] for number in self.chosen]
-            words = replace(words, vocabulary=vocabulary, least_documents=1, most_features=None)
-        if words.weighting == "tfidf" and words.idf is None:
-            words = replace(words, idf=(np.log((1 + self.documents) / (1 + having)) + 1).tolist())
-        return words
-
-    def _choose(self, path: str | os.PathLike) -> None:
-        """Set `chosen`, int64, to the indices of the words kept, in alphabetical order.
-
-        Words occur in `least_documents` or more; of these the `most_features` most frequent ones, ties alphabetical.
-        Raises DataError, naming `path`, if there is none.
-        """
-        names, least, most = list(self.number_of), self.words.least_documents, self.words.most_features
-        order = np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
-        order = order[self._having[order] >= least]
-        if not len(order):
-            raise DataError(f"{path} holds no words of two letters or more that occur in {least} documents or more.")
-        if most is not None and most < len(order):
-            order = order[np.sort(np.argsort(-self._times[order], kind="stable")[:most])]
-        self.chosen = order
-
-    def chosen_of(self, x: Any) -> Any:
-        """Return the columns of the chosen words, in alphabetical order, of a matrix that `add` returned.
-
-        Indices are sorted.
-        """
-        place = np.full(x.shape[1], -1, np.int64)
-        place[self.chosen] = np.arange(len(self.chosen))
-        columns = place[x.indices]
-        x = with_entries(x, columns >= 0, columns, (x.shape[0], len(self.chosen)))
-        x.sort_indices()
-        return x
-
-
-def _no_rows() -> Any:
-    """Return an empty CSR array of shape (0, 0), to stack others on."""
-    return scipy.sparse.csr_array((0, 0))
-
-
-def _count_words(words: Words, documents: list[str]) -> Any:
-    """Return counts of given or hashed words, CSR float64 [documents, words]; DataError for an unusable vocabulary."""
-    try:
-        x = words.vectorizer().transform(documents)
-    except ValueError as error:  # a vocabulary that is none
-        raise DataError(f"vocabulary cannot be used: {error}.") from None
-    return scipy.sparse.csr_array(x, dtype=np.float64)
 
 
 def _check_whole(name: str, value: int | None, most: int) -> None:
@@ -445,7 +352,7 @@ def make(
     came: list[str] = []
     with reading(path, "text"):
         documents = Documents(path, label, separator, labels, encoding, wanted.kind != NONE)
-        x, words = words.columns(_pass_labels(documents, came.extend), path)
+        x, words = words.columns(_pass_labels(documents, came), path)
         y, reread = documents.labels(came), words.alike() | documents.alike()
         return dataset_of("text", x, y, wanted, path, documents.place, licence=LICENCE, reread=reread)
 
@@ -459,18 +366,19 @@ def blocks(
     wanted: Wanted = GUESSED,
     **of_words: Any,
 ) -> RowBlocks:
-    """Return the documents in blocks of some thousand rows, after one pass for words and the type of their labels.
+    """Return the documents in blocks of some thousand rows if words are hashed or given, else in one block.
 
-    Parameters are those of `make`. Memory holds the words with two counts each (none if hashed), the distinct labels,
-    and a file of labels. Raises DataError if numbers of labels and documents differ. `positive`, `classes` and `unseen`
-    are unused.
+    Parameters are those of `make`. Memory holds the labels and a block; words that are to be found are counted in
+    memory. Raises DataError if numbers of labels and documents differ. `positive`, `classes` and `unseen` are unused.
     """
     words = Words(**of_words)
-    distinct: set[str] = set()
+    if not words.is_learned:
+        return blocks_of(make(path, label, separator, labels, encoding, wanted=wanted, **of_words))
+    came: list[str] = []
     with reading(path, "text"):
         documents = Documents(path, label, separator, labels, encoding, wanted.kind != NONE)
-        words = words.learn(_pass_labels(documents, distinct.update), path)
-        dtype = documents.labels(sorted(distinct)).dtype
+        collections.deque(_pass_labels(documents, came), maxlen=0)
+        dtype = documents.labels(came).dtype
         if documents.given is not None and len(documents.given) != documents.count:
             counts = f"{documents.count} rows and {len(documents.given)} labels"
             raise DataError(f"{path} has {counts}; there must be one for each row.")
@@ -478,11 +386,11 @@ def blocks(
     return blocks_of_file("text", _blocks(documents, words, dtype), path, None, facts, LICENCE)
 
 
-def _pass_labels(documents: Documents, note: Callable[[list[str]], None]) -> Iterator[list[str]]:
-    """Yield the documents in parts, and pass the labels of each part to `note`."""
+def _pass_labels(documents: Documents, came: list[str]) -> Iterator[str]:
+    """Yield the documents one by one, and append their labels to `came`."""
     for some, labels in documents.parts():
-        note(labels)
-        yield some
+        came += labels
+        yield from some
 
 
 def _blocks(documents: Documents, words: Words, dtype: np.dtype) -> Iterator[RowBlock]:
