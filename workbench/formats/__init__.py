@@ -53,7 +53,6 @@ from workbench.formats.contract import (
     with_plain_parts,
 )
 from workbench.formats.files import load, save
-from workbench.formats.pictures import notebook, picture
 
 scan()  # now, for it fixes the order in which formats are recognised
 
@@ -75,8 +74,6 @@ __all__ = [
     "load",
     "names",
     "nbytes",
-    "notebook",
-    "picture",
     "predicted_bytes",
     "register",
     "save",

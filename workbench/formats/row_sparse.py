@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 import kernels
-from workbench.formats import arrays, compressed, contract, numpy_conversions, pictures
+from workbench.formats import arrays, compressed, contract, numpy_conversions
 from workbench.formats.compressed import index_dtype
 from workbench.formats.row_parts import (
     as_indices,
@@ -131,6 +131,10 @@ class Arithmetic:
     def __abs__(self) -> Any:
         """Return the absolute values, by `ops.abs`."""
         return apply("abs", self)
+
+
+ROWS_SHOWN = 6
+"""Stored rows that are shown as text, of more the first and the last."""
 
 
 @final
@@ -459,11 +463,20 @@ class RowSparse(Arithmetic):
 
     def __repr__(self) -> str:
         """Return shape, dtype and the first and last stored rows as text."""
-        return pictures.text(self)
+        head = f"RowSparse(shape={self.shape}, stored_rows={len(self.indices)}, dtype={self.dtype})"
+        stored = len(self.indices)
+        shown = list(range(stored))
+        if stored > ROWS_SHOWN:
+            shown = [*range(ROWS_SHOWN // 2), *range(stored - ROWS_SHOWN // 2, stored)]
+        lines = [self._row_text(at) for at in shown]
+        if stored > ROWS_SHOWN:
+            lines.insert(ROWS_SHOWN // 2, f"  ... {stored - ROWS_SHOWN} more")
+        return "\n".join([head, *lines])
 
-    def _repr_html_(self) -> str:
-        """Return a picture of the stored rows as HTML for a notebook."""
-        return pictures.picture(self)
+    def _row_text(self, at: int) -> str:
+        """Return the text of the stored row at position `at`, such as "  row 4: [3. 4.]"; long rows are shortened."""
+        start = f"  row {self.indices[at]}: "
+        return start + np.array2string(np.asarray(self.values[at]), threshold=8, edgeitems=2, prefix=start, precision=4)
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         """Raise AttributeError: attributes cannot be assigned."""

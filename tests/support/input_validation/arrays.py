@@ -15,13 +15,12 @@ from workbench.ops.contract import REQUIRED
 
 
 def of_formats() -> Iterator[Case]:
-    """Conversion, copies, casts, files, pictures, assignment."""
+    """Conversion, copies, casts, files, assignment."""
     for target in formats.names():
         yield from of_each(f"to_format {target}", lambda x, target=target: formats.to_format(x, target))
     yield from of_each("check", lambda x: formats.check(x, full=True, canonical=False))
     yield from of_each("copy", formats.copy)
     yield from of_each("astype", lambda x: formats.astype(x, np.float64))
-    yield from of_each("picture", formats.picture)
     yield from of_each("assign", lambda x: formats.assign(dense(4, 5), x))
     yield from of_each("save", _saved)
     yield from of_each("toarray", RowSparse.toarray, ("row_sparse",))
