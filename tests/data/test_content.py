@@ -1,6 +1,5 @@
 """Content of files by its hash: what changes it, what does not, and how often a file is read for it."""
 
-import gzip
 import hashlib
 import os
 
@@ -10,15 +9,13 @@ from tests.support.adversarial_files import EXAMPLES
 from tests.support.small_sets import same
 from workbench import data
 from workbench.data import cache, content
-from workbench.data.files.opened import open_text
 
 
 @pytest.fixture(autouse=True)
 def _settled(tmp_path, monkeypatch):
-    """An own cache folder; files are as good as old at once, and no hash is remembered from before."""
+    """An own cache folder; files are as good as old at once."""
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
     monkeypatch.setattr(content, "SECONDS_SETTLED", -1e9)
-    monkeypatch.setattr(content, "_hashes", {})
 
 
 @pytest.fixture
@@ -75,8 +72,6 @@ def test_an_unchanged_file_is_hashed_once_also_for_other_processes(tmp_path, has
     file = written(tmp_path / "a", "1 1:2\n")
     first = content.hash_of([file])
     assert content.hash_of([file]) == content.stored_hash(content.states_of([file])) == first
-    monkeypatch.setattr(content, "_hashes", {})
-    assert content.hash_of([file]) == first, "from the note that another process finds"
     assert hashed == [str(file)]
     os.utime(file, (1, 1))
     assert content.stored_hash(content.states_of([file])) is None
@@ -91,7 +86,6 @@ def test_a_damaged_note_is_replaced(tmp_path, hashed, monkeypatch, damage):
     [note] = (cache.cache_folder() / content.NOTES).iterdir()
     note.write_text(damage)
     for _ in range(2):
-        monkeypatch.setattr(content, "_hashes", {})
         assert content.hash_of([file]) == first
     assert hashed == [str(file)] * 2
 
@@ -108,45 +102,8 @@ def test_a_cache_folder_that_cannot_be_written_costs_another_look(tmp_path, hash
     (tmp_path / "cache").write_text("no folder")
     file = written(tmp_path / "a", "1")
     first = content.hash_of([file])
-    monkeypatch.setattr(content, "_hashes", {})
     assert content.hash_of([file]) == first
     assert len(hashed) == 2
-
-
-@pytest.mark.parametrize("pack", [lambda text: text, gzip.compress], ids=["plain", "gzip"])
-def test_a_text_is_hashed_as_it_is_read_whatever_the_steps(tmp_path, hashed, pack):
-    file = tmp_path / "rows.txt"
-    rows = b"".join(b"%d 1:%d\n" % (row % 2, row) for row in range(90_000))
-    file.write_bytes(pack(rows))  # more than gzip reads at once
-    with open_text(file) as text:
-        text.readline()
-        assert content.stored_hash(content.states_of([file])) is None
-        if text.seekable():
-            text.seek(0)
-            text.read(7)
-        while text.read(1000):
-            pass
-    assert content.hash_of([file]) == hashlib.blake2b(file.read_bytes(), digest_size=16).hexdigest()
-    assert hashed == []
-
-
-def test_a_text_that_was_entered_in_its_middle_has_no_hash_yet(tmp_path, hashed):
-    file = written(tmp_path / "rows.txt", "1 1:2\n" * 100_000)
-    with open_text(file) as text:
-        text.seek(300_000)
-        text.read()
-    assert content.hash_of([file]) == hashlib.blake2b(file.read_bytes(), digest_size=16).hexdigest()
-    assert hashed == [str(file)]
-
-
-def test_all_of_a_file_read_at_once_is_hashed(tmp_path):
-    file = written(tmp_path / "a", "12345")
-    with content.HashedFile(file) as raw:
-        assert raw.read(2) + raw.readall() == b"12345"
-        assert raw.hash is None, "the first bytes were read past the hash"
-        raw.seek(0)
-        assert raw.readall() == b"12345"
-        assert raw.hash == content.hash_of([file])
 
 
 def test_a_file_that_is_written_while_it_is_hashed_is_refused(tmp_path, monkeypatch):
@@ -156,21 +113,14 @@ def test_a_file_that_is_written_while_it_is_hashed_is_refused(tmp_path, monkeypa
         content.hash_of([file])
 
 
-def test_loading_a_text_reads_it_once_and_a_copy_is_found_by_content(tmp_path, hashed):
+def test_a_copy_is_found_by_content(tmp_path, hashed):
     file = written(tmp_path / "rows.txt", "1 1:2\n0 2:3\n")
     first = data.load("svmlight", path=str(file))
-    assert hashed == []
+    assert data.is_cached("svmlight", path=str(file))
+    assert len(hashed) == 1
     os.utime(file, (1, 1))
     assert same(first, data.load("svmlight", path=str(file)))
     assert len(list(cache.cache_folder().glob("svmlight-*"))) == 1, "the same content has one entry"
-
-
-def test_a_text_that_was_hashed_as_it_was_read_is_known_to_the_next_process(tmp_path, hashed):
-    file = written(tmp_path / "rows.txt", "1 1:2\n0 2:3\n")
-    data.load("svmlight", path=str(file))
-    content._hashes.clear()  # as in a process that begins
-    assert data.is_cached("svmlight", path=str(file))
-    assert hashed == []
 
 
 def test_a_file_with_the_size_and_time_of_another_is_not_answered_by_its_copy(tmp_path):

@@ -98,8 +98,8 @@ def load_or_make(source: Source, parameters: dict[str, Any], where: Path | None 
     file has changed meanwhile. Raises DataError as the source does.
     """
     states = content.states_of(source.files(**parameters))
-    entry = _find_entry(source, parameters, where, states)
-    if entry is not None and entry.is_dir():
+    entry = _entry(source, parameters, content.hash_of(states, where) if states else "", where)
+    if entry.is_dir():
         try:
             return _read(entry)
         except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
@@ -107,11 +107,7 @@ def load_or_make(source: Source, parameters: dict[str, Any], where: Path | None 
             shutil.rmtree(entry, ignore_errors=True)
     dataset = make_data_set(source, parameters)
     release_heap()  # of text, parts and compiling, before rows are split and trained on
-    if states:
-        if content.first_changed_file(states, content.states_of(source.files(**parameters))):
-            return dataset
-        entry = _entry(source, parameters, content.hash_of(states, where), where)
-    if entry is None:  # it has files whose content was not known
+    if content.first_changed_file(states, content.states_of(source.files(**parameters))):
         return dataset
     try:
         _write(entry, dataset)
@@ -144,18 +140,11 @@ def make_data_set(source: Source, parameters: dict[str, Any]) -> Dataset:
         raise
 
 
-def _find_entry(
-    source: Source, parameters: dict[str, Any], where: Path | None = None, states: content.States | None = None
-) -> Path | None:
-    """Return the cache folder of a data set, whether it exists or not.
-
-    None if the content hash of its files is unknown. `states` are the states of its files if they are known already;
-    `where` is the cache folder, None for the usual one.
-    """
-    if states is None:
-        states = content.states_of(source.files(**parameters))
-    stored = content.stored_hash(states, where) if states else ""
-    return None if stored is None else _entry(source, parameters, stored, where)
+def _find_entry(source: Source, parameters: dict[str, Any]) -> Path | None:
+    """Return the cache folder of a data set, existing or not; None if the content hash of its files is unknown."""
+    states = content.states_of(source.files(**parameters))
+    stored = content.stored_hash(states) if states else ""
+    return None if stored is None else _entry(source, parameters, stored, None)
 
 
 def _entry(source: Source, parameters: dict[str, Any], stored: str, where: Path | None) -> Path:

@@ -1,8 +1,7 @@
 """Hash of the content of data files: it identifies what was read, whatever the name and the time of the file.
 
-A text file is hashed while it is read (`HashedFile`); a file that a library opens by its name is read once more for the
-hash. The hash is stored with the state of the file (size, times, inode), in memory and in the cache folder, so that an
-unchanged file is not hashed again.
+The hash is stored with the state of the file (size, times, inode) in the cache folder, so that an unchanged file is not
+hashed again.
 """
 
 import contextlib
@@ -65,9 +64,6 @@ class State(NamedTuple):
 States = Mapping[str, State | None]
 """State of each file by its full name; None for a missing file."""
 
-_hashes: dict[tuple[str, State], str] = {}
-"""Hashes that this process knows, by the full name and the state of the file."""
-
 
 def states_of(paths: Paths) -> States:
     """Return {real path: state} of the files in order, None for a file that cannot be read.
@@ -80,13 +76,9 @@ def states_of(paths: Paths) -> States:
 def _state(path: str | os.PathLike) -> State | None:
     """Return the state of a file (size, times, inode), or None if it cannot be read."""
     try:
-        return _state_of(os.stat(path))
+        status = os.stat(path)
     except (OSError, ValueError):
         return None
-
-
-def _state_of(status: os.stat_result) -> State:
-    """Return the `State` of an `os.stat_result`."""
     return State(stat.S_IFMT(status.st_mode), status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
@@ -96,26 +88,12 @@ def first_changed_file(before: States, after: States) -> str:
 
 
 def stored_hash(states: States, where: str | Path | None = None) -> str | None:
-    """Return the known content hash of files in these states, without reading them; None if unknown.
+    """Return the content hash that the cache folder `where` stores for files in these states; None if none or damaged.
 
-    Returns "" if a file is missing or neither file nor folder. It is looked up in memory and in the cache folder
-    `where`.
+    Returns "" if a file is missing or neither file nor folder.
     """
     if not _are_readable(states):
         return ""
-    if len(states) == 1 and (stored := _recall(*next(iter(states.items())))):
-        return stored
-    stored = _read_note(states, where)
-    if stored is not None and len(states) == 1:
-        _remember(*next(iter(states.items())), stored)
-    return stored
-
-
-def _read_note(states: States, where: str | Path | None) -> str | None:
-    """Return the content hash that the cache folder `where` stores for files in these states.
-
-    None if none or damaged.
-    """
     try:
         note = json.loads(_note(states, where).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):  # none, or damaged: the file is hashed, and the note is replaced
@@ -129,13 +107,11 @@ def hash_of(paths: Paths, where: str | Path | None = None) -> str:
     """Return the hash of the content of the files, 32 hexadecimal digits; "" if there is no file or one is unreadable.
 
     For a single file it is that of `b2sum --length 128`; for several it depends on their order and on their names below
-    the first one, if that is a folder. Files are read unless their hash is stored in memory or in the cache folder
-    `where`, which is updated. Raises DataError if a file changes meanwhile.
+    the first one, if that is a folder. Files are read unless their hash is stored in the cache folder `where`,
+    which is updated. Raises DataError if a file changes meanwhile.
     """
     states = states_of(paths)
     if (stored := stored_hash(states, where)) is not None:
-        if stored and _read_note(states, where) is None:  # it was hashed as it was read
-            _store(states, stored, where)
         return stored
     try:
         hashes = {name: _hash(name) for name, state in states.items() if state and state.kind == stat.S_IFREG}
@@ -162,11 +138,8 @@ def _are_readable(states: States) -> bool:
 
 def _hash(name: str) -> str:
     """Return the BLAKE2b hash of a file's content, 32 hexadecimal digits; OSError if it cannot be read."""
-    with HashedFile(name) as file:
-        buffer = memoryview(bytearray(1 << 18))
-        while file.hash is None and file.readinto(buffer):
-            pass
-        return file.hash or file.digest.hexdigest()
+    with open(name, "rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=DIGEST_BYTES)).hexdigest()
 
 
 def _combine_hashes(hashes: Mapping[str, str], first: str) -> str:
@@ -198,57 +171,20 @@ def watching(watch: Watch) -> Iterator[None]:
 
 
 @final
-class HashedFile(io.FileIO):
-    """A file that is hashed as it is read from beginning to end, in any steps; `hash` is None before its last byte."""
+class WatchedFile(io.FileIO):
+    """A file open for reading that tells the watch, if there is one, how much was read."""
 
     def __init__(self, path: str | os.PathLike) -> None:
-        """Open the file for reading, and look up its hash by its state; start hashing if it is unknown."""
+        """Open the file for reading."""
         super().__init__(os.fspath(path), "rb")
-        self._full_name = os.path.realpath(path)
-        self._state = _state_of(os.fstat(self.fileno()))
-        self.hash = _recall(self._full_name, self._state)
-        self.digest, self._bytes_hashed = hashlib.blake2b(digest_size=DIGEST_BYTES), 0
+        self._full_name, self._size = os.path.realpath(path), os.fstat(self.fileno()).st_size
 
     def readinto(self, buffer: Any) -> int:
-        """Fill `buffer` from the file, hash the new bytes, call the watch if set, and return the number of bytes."""
-        start = self.tell() if self.hash is None else 0
+        """Fill `buffer` from the file, call the watch if set, and return the number of bytes."""
         count = super().readinto(buffer) or 0
-        self._add(start, memoryview(buffer).cast("B")[:count])
         if _watch is not None:
-            _watch(self._full_name, self.tell(), self._state.size)
+            _watch(self._full_name, self.tell(), self._size)
         return count
-
-    def readall(self) -> bytes:
-        """Return the rest of the file and hash it."""
-        start = self.tell() if self.hash is None else 0
-        rest = super().readall() or b""
-        self._add(start, memoryview(rest))
-        return rest
-
-    def _add(self, start: int, block: memoryview) -> None:
-        """Hash the part of a block, read at byte `start`, that follows the bytes hashed so far; gaps are not hashed.
-
-        After the last byte of an unchanged file, `hash` is set and remembered.
-        """
-        if self.hash is not None or start > self._bytes_hashed:
-            return
-        fresh = block[self._bytes_hashed - start :]
-        self.digest.update(fresh)
-        self._bytes_hashed += len(fresh)
-        if self._bytes_hashed == self._state.size and _state_of(os.fstat(self.fileno())) == self._state:
-            self.hash = self.digest.hexdigest()
-            _remember(self._full_name, self._state, self.hash)
-
-
-def _recall(name: str, state: State | None) -> str | None:
-    """Return the hash that this process computed for a file in this state; None if none or `state` is None."""
-    return _hashes.get((name, state)) if state is not None else None
-
-
-def _remember(name: str, state: State | None, content: str) -> None:
-    """Keep the hash of a file in this process, unless the file was changed within the last 0.1 s or `state` is None."""
-    if state is not None and _is_settled(state):
-        _hashes[name, state] = content
 
 
 def _is_settled(state: State) -> bool:

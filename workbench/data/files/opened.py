@@ -26,7 +26,7 @@ from typing import Any, BinaryIO, TypeVar, final
 import numpy as np
 
 from kernels.threads import available_threads
-from workbench.data.content import HashedFile
+from workbench.data.content import WatchedFile
 from workbench.data.errors import DataError
 
 BLOCK = 1 << 16
@@ -250,7 +250,7 @@ class CheckedText(io.RawIOBase):
         self._lines: int | None = 0
         self._is_entered = False
         with contextlib.ExitStack() as files:
-            self._source = files.enter_context(io.BufferedReader(HashedFile(path)))
+            self._source = files.enter_context(io.BufferedReader(WatchedFile(path)))
             self._packing, unpack = _detect_compression(self._source)
             self._state = self._state_now()
             self._stream = files.enter_context(unpack(self._source))
