@@ -101,15 +101,6 @@ def are_compressed(starts, indices, limit):
     return _rises(starts, indices.size) and _in_range(indices, limit)
 
 
-@compiled_part
-def are_finite(values):
-    """Return whether all values [n] are finite: neither infinite nor NaN; in compiled code."""
-    wrong = False
-    for k in range(values.size):
-        wrong |= not abs(values[k]) < np.inf
-    return not wrong
-
-
 @compiled
 def _are_in_range(indices, limit):
     """Return whether all indices [z] are in [0, limit); callable from Python."""

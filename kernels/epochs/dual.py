@@ -344,51 +344,6 @@ def of_csr(programs: Programs) -> OfRows:
     return OfRows(inlined(rows_of), inlined(look_ahead), inlined(score), inlined(square), inlined(add), name)
 
 
-class Mean:
-    """The mean of weights and intercept over states that follow each other, so many rows apart that it costs little.
-
-    In the first epochs the newest weights depend much on the last rows; the mean of an epoch predicts better where
-    rows are many for each column. Reference: Polyak and Juditsky 1992, "Acceleration of stochastic approximation by
-    averaging".
-    """
-
-    def __init__(self, weights: np.ndarray, intercept: np.ndarray) -> None:
-        """Create sums of zero for `weights` [D, N] and `intercept` [N], or [0] for none."""
-        self.sums, self.shape = np.zeros(weights.size + intercept.size, weights.dtype), weights.shape
-        self.tally = np.array([max(ROWS_APART, weights.size // COLUMNS_A_ROW), 0, 0])
-        """Rows from a state to the next one, rows since the last one, and states in the sums."""
-
-    def clear(self) -> None:
-        """Forget all states, in place."""
-        self.sums[:] = 0
-        self.tally[1:] = 0
-
-    def arrays(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return new arrays: the mean weights [D, N] and intercept [N] or [0]; None before the first state."""
-        if not self.tally[2]:
-            return None
-        mean, size = self.sums / self.sums.dtype.type(self.tally[2]), self.shape[0] * self.shape[1]
-        return mean[:size].reshape(self.shape), mean[size:]
-
-
-ROWS_APART, COLUMNS_A_ROW = 16, 8
-"""Rows between two states of a `Mean`, at least, and weights that are added to its sums for each row, at most."""
-
-
-@inlined
-def _add_state(sums, tally, weights, intercept):
-    """Count a row in `tally` and, if it is due, add weights [D*N] and intercept to `sums`, as `Mean` has them."""
-    tally[1] += 1
-    if tally[1] < tally[0]:
-        return
-    for k in range(np.uint64(weights.size)):
-        sums[k] += weights[k]
-    for n in range(np.uint64(intercept.size)):
-        sums[np.uint64(weights.size) + n] += intercept[n]
-    tally[1] = 0
-    tally[2] += 1
-
-
 @functools.cache
 def make_loop(of_rows: OfRows, loss: str, width: int) -> Callable:
     """Return the compiled loop of dual ascent over rows, for `width` outputs; cached.
@@ -400,16 +355,15 @@ def make_loop(of_rows: OfRows, loss: str, width: int) -> Callable:
     rows_of, look_ahead, score, square_of_row, add, text = of_rows
     turns, is_one = make_turns(loss, width), width == 1
 
-    def dual_rows(parts, squares, order, weights, dual, intercept, added, bare_numbers, is_far, bare, mean, losses):
+    def dual_rows(parts, squares, order, weights, dual, intercept, added, bare_numbers, is_far, bare, losses):
         """Do one step of each row of `order`; return the position in `order` of an invalid target or -1.
 
         Updates dual [T, N], weights, intercept and unknown (negative) `squares` in place; writes the loss of each row
         to `losses` [M]. `added` [N] is the intercept in the scores, zeros without one. `parts` are the operands of
         `rows_of`, bare_numbers and bare a `Numbers` and a `Scratch` as tuples, `is_far` (prefetch entries, prefetch
-        weights), `mean` (sums and tally of a `Mean`, which are updated in place, the weights [D*N]), sums [0] for none.
+        weights).
         """
         rows, numbers, scratch = rows_of(parts), Numbers(*bare_numbers), Scratch(*bare)
-        sums, tally, flat = mean
         width, change = 1 if is_one else dual.shape[1], scratch.change
         for place in range(order.size):
             look_ahead(rows, order, place, weights, is_far)
@@ -436,8 +390,6 @@ def make_loop(of_rows: OfRows, loss: str, width: int) -> Callable:
             if intercept.size:
                 for n in range(width):
                     intercept[n] += change[0, n] * numbers.square
-            if sums.size:
-                _add_state(sums, tally, flat, intercept)
         return -1
 
     return _compiled(named(dual_rows, text, loss))
@@ -464,12 +416,10 @@ def climber(
     weights: np.ndarray,
     call: DualCall,
     is_far: tuple[bool, ...],
-    mean: Mean | None = None,
 ) -> Callable[[np.ndarray], np.ndarray]:
     """Return `climb` with these arguments as a function of the row indices, int64 [M], which then replace `call.order`.
 
-    What does not depend on the order is looked up once: it took as long as a hundred rows. The states of weights and
-    intercept are added to `mean`, if one is given.
+    What does not depend on the order is looked up once: it took as long as a hundred rows.
     """
     width, number = call.dual.shape[1], weights.dtype.type
     targets = call.targets.reshape(-1) if width == 1 else call.targets
@@ -479,9 +429,7 @@ def climber(
     added = call.intercept if has_intercept else np.zeros(width, weights.dtype)
     square = call.intercept_square if has_intercept else 0.0
     numbers = number(1), number(call.scale), number(square), number(curvature_of(loss))
-    of_mean = (mean.sums, mean.tally) if mean else (np.zeros(0, weights.dtype), np.zeros(3, np.int64))
-    of_mean = *of_mean, weights.reshape(-1)
-    operands = weights, call.dual, call.intercept, added, numbers, is_far, scratch, of_mean
+    operands = weights, call.dual, call.intercept, added, numbers, is_far, scratch
     loop, parts, squares = make_loop(of_rows, loss, width), (*x, targets, call.counts), call.squares
 
     def run(order: np.ndarray) -> np.ndarray:
@@ -504,19 +452,16 @@ def cpu(loss: str, *args) -> np.ndarray:
     return climber_of_csr(loss, *args)(args[6])
 
 
-def climber_of_csr(loss: str, *args, mean: Mean | None = None) -> Callable[[np.ndarray], np.ndarray]:
+def climber_of_csr(loss: str, *args) -> Callable[[np.ndarray], np.ndarray]:
     """Return `cpu` with these operands as a function of the row indices `order`, int64 [M], for repeated calls.
 
-    The states of weights and intercept are added to `mean`, if one is given. KernelError for invalid lengths, decay or
-    intercept_square; other contents are not validated, in calls neither.
+    KernelError for invalid lengths, decay or intercept_square; other contents are not validated, in calls neither.
     """
     x, call = args[:3], DualCall(*args[3:]).checked()
     weights = call.weights
     programs = programs_for("sgd", weights.shape[1], weights.itemsize, 2)
     is_far = x[1].nbytes + x[2].nbytes > cache_bytes(2), weights.nbytes > cache_bytes(2)
-    return bounds.with_bounds_check(
-        climber(loss, of_csr(programs), x, weights, call, is_far, mean), f"{loss}_dual_epoch"
-    )
+    return bounds.with_bounds_check(climber(loss, of_csr(programs), x, weights, call, is_far), f"{loss}_dual_epoch")
 
 
 def cost(loss: str, s: Sizes) -> Cost:

@@ -9,14 +9,12 @@ Limits     z < 2**63, R*N < 2**63
 Source     Gustavson 1978, row-wise form; differs: the result is dense, so columns are not merged
 """
 
-import numpy as np
-
 from kernels import reasons
 from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.gpu.row_sums import UNKNOWN, names_of, row_sums
 from kernels.gpu.source import source
 from kernels.threads import LEAST_WORK, is_forced_parallel
-from kernels.vector.gather import REFUSED, RowLoop, work_of
+from kernels.vector.gather import RowLoop, work_of
 from kernels.vector.tiles import shape_of
 
 
@@ -54,33 +52,13 @@ awake, 23 us with the choice of one or two. So do gradients of up to so much wor
 
 _rows = RowLoop(_row, starts=0, most_alone=MOST_ALONE)
 
-NOTHING = {np.dtype(dtype): np.zeros(0, dtype) for dtype in (np.float32, np.float64)}
-"""What `add_product` adds if nothing is added, by dtype."""
-
-
-def add_product(indptr, indices, data, x, added, out):
-    """Compute out = A @ x plus `added` [N], or [0] for nothing, in one call with the check of A.
-
-    Return FINITE, or WRITTEN if a result is infinite or NaN; REFUSED, with out undefined, if A is invalid, if there is
-    too much work for one thread, or if an array is not contiguous, aligned and writable. A in CSR form: indptr [R + 1]
-    and indices [z] int32|int64, data [z]. x [D, N], out [R, N] float32|float64 as data.
-    """
-    if not (indptr.flags.carray and indices.flags.carray and data.flags.carray and x.flags.carray):
-        return REFUSED
-    return _add_plain(indptr, indices, data, x, added, out)
-
-
-def _add_plain(indptr, indices, data, x, added, out):
-    """Do what `add_product` does, for arrays that are contiguous, aligned and writable; return the same."""
-    rows, width = out.shape
-    if not width or work_of(indices.size, width, rows) > MOST_ALONE:
-        return REFUSED
-    return _rows.guarded(shape_of(x.shape, x.itemsize))(indptr, indices, data, x, added, out)
-
 
 def cpu_few(indptr, indices, data, x, out):
     """Compute out = A @ x as `cpu` and check A in the same call; return whether it did, as A is valid and small."""
-    return not is_forced_parallel() and _add_plain(indptr, indices, data, x, NOTHING[out.dtype], out) != REFUSED
+    rows, width = out.shape
+    if is_forced_parallel() or not width or work_of(indices.size, width, rows) > MOST_ALONE:
+        return False
+    return _rows.guarded(shape_of(x.shape, x.itemsize))(indptr, indices, data, x, out)
 
 
 def cpu(indptr, indices, data, x, out):

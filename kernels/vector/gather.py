@@ -22,9 +22,9 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from kernels._compat.numba_internals import flat, layer, on_threads
+from kernels._compat.numba_internals import layer, on_threads
 from kernels.code_cache import CodeCache, digest_of, digest_of_files, njit
-from kernels.structure import are_compressed, are_finite
+from kernels.structure import are_compressed
 from kernels.threads import LEAST_WORK, ROW_COST, share, this_thread
 from kernels.vector import lanes
 from kernels.vector.lanes import I64, Lane, operands_of, programs
@@ -162,27 +162,19 @@ def _make(name: str) -> Callable:
     return made[-1]
 
 
-REFUSED, WRITTEN, FINITE = 0, 1, 2
-"""What `RowLoop.guarded` returns: nothing was written; all is written; so it is, and every result is finite."""
-
-
 @functools.cache
-def _make_guarded(name: str) -> Callable[..., int]:
+def _make_guarded(name: str) -> Callable[..., bool]:
     """Return the compiled function of `RowLoop.guarded` for the code `programs[name]`; cached, also on disk.
 
     Starts the threading layer, and appends the function to `made`.
     """
 
-    def run(indptr, indices, data, x, added, out):
-        """Write A @ x plus `added` to out; return FINITE or WRITTEN; REFUSED, with out unchanged, if A is invalid."""
+    def run(indptr, indices, data, x, out):
+        """Write A @ x to out and return True; False, with out unchanged, if A is invalid."""
         if not are_compressed(indptr, indices, x.shape[0]):
-            return REFUSED
+            return False
         emit(name, 1, out.shape[0], out.shape[1], (indptr, indices, data, x, out))
-        if added.size:
-            for r in range(out.shape[0]):
-                for n in range(out.shape[1]):
-                    out[r, n] += added[n]
-        return FINITE if are_finite(flat(out)) else WRITTEN
+        return True
 
     run.__qualname__ = f"guarded_{name.split()[0]}_{hashlib.sha256(name.encode()).hexdigest()[:16]}"
     layer()  # code is linked with its functions
@@ -219,7 +211,7 @@ class RowLoop(dict[tuple, Callable]):
         super().__init__()
         self.row, self.cut, self.starts, self.per_row, self.most_alone = row, cut, starts, per_row, most_alone
         self.name = name or f"{row.__module__}.{row.__qualname__}"
-        self._guarded: dict[tuple, Callable[..., int]] = {}
+        self._guarded: dict[tuple, Callable[..., bool]] = {}
 
     def run(self, shape: tuple, rows: int, work: int, *arguments: np.ndarray | float) -> None:
         """Run the row function on rows 0 to rows - 1, on several threads if `work` (in multiply-adds) is worth it.
@@ -235,12 +227,11 @@ class RowLoop(dict[tuple, Callable]):
         if choices is not None:
             choices.ended()
 
-    def guarded(self, shape: tuple) -> Callable[..., int]:
-        """Return a compiled function (indptr, indices, data, x, added, out) of one thread for a product of csr A and x.
+    def guarded(self, shape: tuple) -> Callable[..., bool]:
+        """Return a compiled function (indptr, indices, data, x, out) of one thread for a product of csr A and x.
 
-        It checks A, writes A @ x plus `added` [N], or [0] for nothing, to `out`, and returns FINITE, WRITTEN or, if A
-        is invalid, REFUSED: with few rows, a separate call for each takes as long as the product. Sums are bit for bit
-        those of `run`. Arrays are contiguous.
+        It checks A, writes A @ x to `out`, and returns whether A was valid: with few rows, a separate call for the
+        check takes as long as the product. Sums are bit for bit those of `run`. Arrays are contiguous.
         """
         function = self._guarded.get(shape)
         if function is None:

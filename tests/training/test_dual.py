@@ -65,36 +65,6 @@ def test_dense_rows_come_to_what_rows_in_csr_form_come_to(made, model, hold):
     assert (other.step, other.bytes_held > one.bytes_held) == (one.step, hold == "format")
 
 
-def test_many_rows_have_mean_weights_beside_those_that_are_trained():
-    made = data.load("power_law", rows=400, features=40, density=0.15, classes=2, seed=1, cache=False)
-    plain, run = run_of(made), run_of(made)
-    run.keep_mean()
-    assert run.mean_arrays() is None
-    for _ in plain.events(2):
-        pass
-    for epoch in range(2):
-        for _ in run.epoch(epoch):
-            pass
-        means = run.mean_arrays()
-    np.testing.assert_array_equal(run.weights, plain.weights)
-    assert run.bytes_held > plain.bytes_held
-    first = run_of(made, epochs=1)
-    assert abs(means["w"] - run.weights).max() > 0
-    assert abs(means["w"] - run.weights).mean() < abs(first.weights - run.weights).mean()
-    assert means["b"].shape == run.intercept.shape
-    next(run.epoch(2))
-    assert abs(run.mean_arrays()["w"] - means["w"]).max() > 0  # that of the epoch before is forgotten
-
-
-@pytest.mark.parametrize("setup", [SETUP, replace(SETUP, **DENSE), training.Setup(model="logistic", batch_rows=20)])
-def test_few_rows_dense_rows_and_other_trainings_have_no_mean(made, setup):
-    run = run_of(made, setup)
-    run.keep_mean()
-    for _ in run.events(1):
-        pass
-    assert run.mean_arrays() is None
-
-
 def test_dense_ascent_is_saved_and_resumed_with_the_same_bits(made):
     setup = replace(SETUP, **DENSE)
     whole, first, resumed = run_of(made, setup, epochs=2), run_of(made, setup, epochs=1), run_of(made, setup)

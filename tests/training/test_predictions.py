@@ -76,45 +76,9 @@ def test_rows_of_another_length_are_refused():
 
 
 @pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("value", [np.nan, np.inf, 3e38, 1.0])
-def test_scores_of_few_rows_say_whether_all_are_finite(value, intercept):
-    run, x = trained(intercept=intercept)
-    x.data[-1] = value
-    run.arrays["w"][x.indices[-1]] = 2.0
-    scores, are_finite = run.scores_of_few(x)
-    with np.errstate(over="ignore"):
-        np.testing.assert_array_equal(scores, run.predict(x))
-    assert are_finite == np.isfinite(scores).all() == (value == 1.0)
-
-
-@pytest.mark.parametrize("intercept", [True, False])
 def test_rows_without_entries_are_scored_without_compiled_code(intercept, monkeypatch):
     run, _ = trained(intercept=intercept)
     empty = scipy.sparse.csr_array((3, FEATURES), dtype=np.float32)
-    expected, are_finite = run.scores_of_few(empty)
-    b = run.arrays["b"] if intercept else np.zeros(expected.shape[1], np.float32)
-    np.testing.assert_array_equal(expected, np.tile(b, (3, 1)))
-    assert are_finite
-    monkeypatch.setattr("workbench.training.run.add_product", lambda *arrays: pytest.fail("compiled"))
-    np.testing.assert_array_equal(run.predict(empty), expected)
-    empty.indptr[1] = 5
-    with pytest.raises(pytest.fail.Exception, match="compiled"):
-        run.scores_of_few(empty)
-
-
-@pytest.mark.parametrize("change", ["features", "rows", "values", "dtype", "list", "one row"])
-def test_rows_that_do_not_fit_are_not_taken_by_one_call(change):
-    run, x = trained()
-    if change == "features":
-        x = x[:, :29]
-    elif change == "rows":
-        x.indptr = x.indptr[:-1]
-    elif change == "values":
-        x.data = x.data[:-1]
-    elif change == "dtype":
-        x = x.astype(np.float64)
-    elif change == "list":
-        x.data = x.data.tolist()
-    else:
-        x = x[0]
-    assert run.scores_of_few(x) is None
+    monkeypatch.setattr("workbench.ops.products.multiply", lambda *arrays: pytest.fail("compiled"))
+    scores = run.predict(empty)
+    np.testing.assert_array_equal(scores, np.tile(run.arrays["b"] if intercept else np.zeros(scores.shape[1]), (3, 1)))

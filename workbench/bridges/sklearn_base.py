@@ -756,8 +756,6 @@ class Estimator(BaseEstimator, ABC):
         if type(x) not in CSR or len(x.shape) != 2 or 0 in x.shape or not self._has_width(x, False):
             return None
         run.catch_up()
-        if few := run.scores_of_few(x):
-            return few[0] if few[1] else None
         with suppress(formats.FormatError):
             if run.model.is_product and getattr(x, "dtype", None) == run.dtype:
                 return scores if _are_finite(scores := run.predict(x)) else None

@@ -25,16 +25,11 @@ from workbench.training.setup import SetupError
 from workbench.training.training import PhaseTimer, StepEvent
 
 if TYPE_CHECKING:
-    from kernels.epochs.dual import Mean
     from workbench.training.run import Run
     from workbench.training.training import Prepared
 
 SHARE = 1 / 16
 """The square of an intercept's value, by the mean sum of squares of a row: much less slows rows without it little."""
-
-ROWS_A_COLUMN = 4
-"""Rows for each column from which on the mean of weights over an epoch predicts better than the newest ones: on 24 sets
-of synthetic rows it is as good or better from there on, and worse below 2."""
 
 
 @final
@@ -54,26 +49,11 @@ class DualSteps:
         """Whether all dual variables are zero, as before the first call."""
         self.bound: tuple[tuple, Callable[[np.ndarray], np.ndarray]] | None = None
         """Operands of the last call on CSR rows, and the kernel on them as a function of the order."""
-        self.mean: Mean | None = None
-        """Mean of weights and intercept over the rows of the current epoch; None if it is not kept."""
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the dual variables, the sums of squares of rows and the sums of a mean."""
-        of_mean = self.mean.sums.nbytes if self.mean else 0
-        return of_mean + (0 if self.x is None else self.dual.nbytes + self.squares.nbytes)
-
-    def keep_mean(self, x: Any) -> None:
-        """Keep the mean of weights and intercept from the next call on, if rows of X [rows, D] are CSR and many.
-
-        With fewer rows for each column the newest weights predict better, as rows hardly contradict each other.
-        """
-        from kernels.epochs import dual
-
-        if isinstance(x, np.ndarray) or x.shape[0] < ROWS_A_COLUMN * x.shape[1]:
-            return
-        intercept = self.run.arrays["b"] if self.has_intercept else self.nothing
-        self.mean, self.bound = dual.Mean(self.run.arrays["w"], intercept), None
+        """Bytes of the dual variables and the sums of squares of rows."""
+        return 0 if self.x is None else self.dual.nbytes + self.squares.nbytes
 
     def hold(self, x: Any) -> None:
         """Create dual variables of zero for the rows of x if they are others than before; weights stay.
@@ -99,8 +79,6 @@ class DualSteps:
     def begin(self, x: Any) -> None:
         """Prepare an epoch on x: shift the intercept, whose decay is centred at its last value, in place."""
         self.hold(x)
-        if self.mean:
-            self.mean.clear()
         if self.has_intercept and x.shape[0] and not self.is_zero:
             self.run.arrays["b"] += column_sums(self.dual) * (self.square / (self.decay * x.shape[0]))
 
@@ -132,11 +110,10 @@ class DualSteps:
             return self.bound[1](order)
         everything = *rows, *of_rows, order, *arrays, self.square, self.decay
         if isinstance(x, np.ndarray) or not kernel.are_plain(*everything):
-            self.mean = None  # which only calls on plain CSR rows keep
             return kernel.trusted(*everything)
         from kernels.epochs import dual
 
-        self.bound = operands, dual.climber_of_csr(self.run.model.loss, *everything, mean=self.mean)
+        self.bound = operands, dual.climber_of_csr(self.run.model.loss, *everything)
         return self.bound[1](order)
 
     # What a saved training has of it

@@ -25,9 +25,6 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 import scipy.sparse
 
-from kernels.operands import INTEGERS
-from kernels.products.csr_dense import NOTHING, add_product
-from kernels.vector.gather import FINITE
 from workbench import data, formats, graph, optimizers
 from workbench.data.batches import feed
 from workbench.executor import Executor, bind
@@ -272,24 +269,6 @@ class Run(Training):
         """The optimizer's state arrays of w; [] before the first step."""
         return self.updater.states.get("w", [])
 
-    def keep_mean(self) -> None:
-        """Keep the mean of the weights over an epoch from now on, for `mean_arrays`.
-
-        It is kept by dual ascent on CSR rows, if there are at least 4 for each column: in the first epochs it predicts
-        better than the newest weights, which are trained on as before.
-        """
-        if self.calls and isinstance(self.calls.steps, DualSteps):
-            self.calls.steps.keep_mean(self.batches.x)
-
-    def mean_arrays(self) -> dict[str, np.ndarray] | None:
-        """Return new arrays {"w": [D, N], "b": [N] with an intercept}: the means over the rows of the current epoch.
-
-        None if they are not kept or no row was trained on in this epoch.
-        """
-        steps = self.calls.steps if self.calls else None
-        mean = steps.mean.arrays() if isinstance(steps, DualSteps) and steps.mean else None
-        return dict(zip(self.arrays, mean, strict=False)) if mean else None
-
     def reset(self) -> None:
         """Restore initial parameters, empty optimizer states and step 0, in place; prepared batches are kept."""
         for parameter in self.parameters:
@@ -477,45 +456,13 @@ class Run(Training):
             return None
         if isinstance(x, np.ndarray) or self.setup.format == "dense":  # by BLAS or SciPy, of which nothing is compiled
             scores = np.asarray(x @ self.arrays["w"])
+        elif x.format == "csr" and not x.data.size and not x.indptr.any():  # nothing is compiled for a loaded model
+            scores = np.zeros((x.shape[0], self.arrays["w"].shape[1]), self.dtype)
         else:
-            if x.format == "csr" and (few := self.scores_of_few(x)) is not None:
-                return few[0]
             scores = products.multiply(x if x.format == "csr" else formats.to_format(x, "csr"), self.arrays["w"])
         if (intercept := self.arrays.get("b")) is not None:
             scores += intercept
         return scores
-
-    @cached_property
-    def _multiplies_csr(self) -> bool:
-        """Whether scores are X @ W + b of rows that are multiplied in csr form."""
-        return self.model.is_product and not self.patterned and self.setup.format != "dense"
-
-    def scores_of_few(self, x: Any) -> tuple[np.ndarray, bool] | None:
-        """Return (scores [rows, outputs], whether all are finite) of few rows of a csr array, by one compiled call.
-
-        None if the model or format is another one, for other dtypes and features, for invalid arrays, which the longer
-        ways refuse, and for so many rows that threads share them. Rows that lag must have caught up.
-        """
-        shape = x.shape
-        if len(shape) != 2 or shape[1] != self.features or not self._multiplies_csr:
-            return None
-        weights, indptr, indices, values = self.arrays["w"], x.indptr, x.indices, x.data
-        if not (type(indptr) is type(indices) is type(values) is np.ndarray and values.dtype is weights.dtype):
-            return None
-        if not (indptr.dtype == indices.dtype in INTEGERS and indptr.shape == (shape[0] + 1,) and indices.ndim == 1):
-            return None
-        if values.shape != indices.shape:
-            return None
-        out = np.empty((shape[0], weights.shape[1]), weights.dtype)
-        intercept = self.arrays.get("b")
-        if not values.size and not indptr.any():  # as a loaded model is tried on: nothing is compiled for it
-            out[:] = 0
-            out += 0 if intercept is None else intercept
-            return out, bool(np.isfinite(out).all())
-        added = NOTHING[weights.dtype] if intercept is None else intercept
-        if not (ended := add_product(indptr, indices, values, weights, added, out)):
-            return None
-        return out, ended == FINITE
 
     def scores_of(self, batch: data.Batch) -> np.ndarray:
         """Return the scores [R, outputs] of a batch, in the executor's memory, which the next call overwrites."""

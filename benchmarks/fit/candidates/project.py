@@ -22,7 +22,6 @@ from benchmarks.fit.candidates import (
     settings_by_decay,
 )
 from workbench import formats, models
-from workbench.ops.products import multiply
 from workbench.sweeps.grid import setup_of
 from workbench.sweeps.spec import Configuration
 from workbench.training import Run, Setup, Training, impossible_reason, make_run
@@ -51,19 +50,11 @@ def setup_for(rows: Rows, value: Value, chosen: Mapping[str, Any]) -> Setup:
     return replace(base, **given, options={**base.options, **own})
 
 
-def _scores_of(arrays: Mapping[str, np.ndarray], x: Any) -> np.ndarray:
-    """Return the scores X @ w + b [R, N] of rows X csr by `arrays`, of which b may lack."""
-    return multiply(x, arrays["w"]) + arrays.get("b", 0)
-
-
 def scorer_of(run: Training) -> Scorer:
     """Return a scorer of a training in its present state; of a graph it scores the nodes after the trained ones.
 
-    For ranking models deferred updates are applied first and the tables copied. The scores are those of the mean
-    weights if the training keeps these.
+    For ranking models deferred updates are applied first and the tables copied.
     """
-    if isinstance(run, Run) and (arrays := run.mean_arrays()) is not None:
-        return partial(_scores_of, arrays)
     if not run.model.rows_apart:
         return partial(run.predict, first=run.batches.total)
     if run.model.rank is None:
@@ -118,7 +109,6 @@ def project_candidate(
         run = make_run(setup_for(rows, value, chosen), x, rows.y, rows.width, rows.facts)
         if isinstance(run, Run) and run.calls:
             run.calls.rows_most = rows.rows_point + run.setup.batch_rows - 1
-            run.keep_mean()
         done, due = 0, rows.rows_point
         for event in run.events():
             done += event.rows
