@@ -7,7 +7,6 @@ scattered   a dense table, and a list of the active columns; one thread (`kernel
 listed      a hash table that lists the active columns
 grouped     a hash table, then the entries sorted by column
 direct      no sums: each entry updates the weights in place
-indexed     a cached column index of the batches, so that each column is summed in one run
 """
 
 import functools
@@ -52,7 +51,7 @@ from kernels.epochs.touched import (
 from kernels.loss_blocks import wrong_label
 from kernels.rules import steps
 from kernels.rules.rule import Rule
-from kernels.threads import BLOCK, call_in_pieces, call_parallel, compiled, get_threads, is_forced_parallel, is_serial
+from kernels.threads import BLOCK, call_in_pieces, compiled, get_threads, is_forced_parallel, is_serial
 from kernels.vector.lanes import emit_row
 from kernels.vector.tiles import cache_bytes, gathers_by_loads, is_far_state
 
@@ -138,7 +137,7 @@ def make_pass(programs: Programs, forward: Callable) -> Callable:
 def make_two(programs: Programs, loss: str, sums: str) -> tuple[Callable, Callable, Callable]:
     """Return compiled functions for several threads: (pass over rows, update of columns, constructor of the memory).
 
-    `sums` is the method of summing gradients: "placed", "direct", "grouped", "indexed", else "listed".
+    `sums` is the method of summing gradients: "placed", "direct", "grouped", else "listed".
     """
     forward = make_forward(programs, loss)
     if sums == "placed":
@@ -147,8 +146,6 @@ def make_two(programs: Programs, loss: str, sums: str) -> tuple[Callable, Callab
         return loops.make_pass(forward), loops.make_step(programs, is_parallel=True), loops.direct_of
     if sums == "grouped":
         return touched.make_pass(forward), touched.make_step(programs), touched.grouped_of
-    if sums == "indexed":
-        return loops.make_pass(forward), scattered.make_step_indexed(programs), scattered.indexed_of
     return make_pass(programs, forward), make_merge(programs), listed_of
 
 
@@ -346,12 +343,6 @@ class Call:
         check_batches(rows, width, self.counts, self.intercept[0], tables, numbers, *cut)
         if touched.catches_up(self.way):
             self._check_lag(touched.Lag(*self.update_arrays), numbers)
-        if self.index is None:
-            return
-        if self.index.batches.size != self.batches + 1:
-            raise KernelError(f"batches has {self.index.batches.size} numbers; it has {self.batches + 1}.")
-        if self.epoch_rows < self.order.size:
-            raise KernelError(f"epoch_rows is {self.epoch_rows}; batches that have an index are of one epoch.")
 
     def _check_lag(self, lag: touched.Lag, numbers: int) -> None:
         """Raise KernelError if `missed` lacks settings (or matrices) of a step before the last batch of the call."""
@@ -363,11 +354,6 @@ class Call:
                 f"missed is {list(lag.missed.shape)}, for steps from {lag.first} on; batches from step {lag.now} on "
                 f"ask for {asked} steps of {width} numbers."
             )
-
-    @property
-    def index(self) -> scattered.Index | None:
-        """Return the column index of the batches, None if the call has none."""
-        return scattered.Index(*self.update_arrays) if self.way == "indexed" else None
 
     @property
     def has_intercept(self) -> bool:
@@ -419,19 +405,17 @@ def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
     the number of threads from the work of a batch.
     """
     weights, settings = call.arrays[0], loops.given_settings(call.settings, call.settings_intercept)
-    is_direct, index = _is_direct(rule, call, settings[0]), call.index
-    if is_direct or index is not None:  # rows that a batch does not touch would not change
+    is_direct = _is_direct(rule, call, settings[0])
+    if is_direct:  # rows that a batch does not touch would not change
         call = replace(call, way="lazy", update_arrays=())
     stepped, update_arrays, units, work_untouched = _untouched(rule, call)
     # By whole batches, even if this call has only the rest of an epoch: another loop would have to be compiled for it.
     epoch_rows, width = min(call.epoch_rows, call.order.size), weights.shape[1]
     batch_rows = min(call.batch_rows, max(call.indptr.size - 1, epoch_rows))
     entries = call.indices.size * batch_rows // max(call.indptr.size - 1, 1)
-    is_indexed = index is not None and width == 1 and not is_direct and call.batch_rows <= call.order.size
-    per_entry = scattered.ENTRY_WORK if is_indexed else (ENTRY_WORK + width) / REGIONS
-    work = int(entries * per_entry) + work_untouched
+    work = int(entries * (ENTRY_WORK + width) / REGIONS) + work_untouched
     parts = 1 if is_serial(work, within=True) else min(get_threads(), PARTS)
-    sums = "indexed" if is_indexed else _sums(call, entries, parts, is_direct)
+    sums = _sums(call, entries, parts, is_direct)
     if parts > 1 and not (work_untouched or is_forced_parallel() or _gains(sums, entries, weights, is_direct)):
         parts, sums = 1, _sums(call, entries, 1, is_direct)
     added = call.intercept[0] if call.has_intercept else np.zeros(width, weights.dtype)
@@ -447,10 +431,7 @@ def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
         begin, wrong = single(bare(rows), call.order, *operands, own, of_intercept, losses)
         if wrong >= 0 or begin == losses.size:
             return wrong
-    if sums == "indexed" and index is not None:
-        store: NamedTuple = scattered.indexed_for(index, weights, parts)
-    else:
-        store = _store(sums, call, batch_rows, parts, bool(programs.marked))
+    store = _store(sums, call, batch_rows, parts, bool(programs.marked))
     shared = bare(rows), call.order, (batch_rows, epoch_rows), *operands
     if parts == 1:
         alone = _alone(store) if isinstance(store, Listed) else store
@@ -458,9 +439,6 @@ def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
     outcome = np.zeros(parts), np.zeros(parts, np.int64)
     loop = make_parallel(programs, loss, sums)
     held = *shared, (bare(scratch), bare(store)), of_intercept, losses, np.uint64(_group(weights)), outcome
-    if is_indexed:  # by the times of whole calls: after a piece on all threads, weights are far from one of them
-        call_parallel(loop, work * losses.size, *held, (0, losses.size))
-        return next((int(place) for place in outcome[1] if place >= 0), -1)
     return call_in_pieces(lambda first, last: loop(*held, (first, last)), losses.size, work)
 
 
@@ -500,7 +478,7 @@ def _gains(sums: str, entries: int, weights: np.ndarray, is_direct: bool = False
     bytes_row = weights.shape[1] * weights.itemsize
     if sums == "placed":
         return weights.shape[0] <= entries // 2 and (not is_direct or bytes_row >= LINE or entries >= ENTRIES_PLACED)
-    return sums in ("grouped", "indexed") or bytes_row >= (2 * LINE if sums == "direct" else LINE)
+    return sums == "grouped" or bytes_row >= (2 * LINE if sums == "direct" else LINE)
 
 
 def _store(sums: str, call: Call, batch_rows: int, parts: int, marks_itself: bool) -> NamedTuple:

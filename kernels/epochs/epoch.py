@@ -10,8 +10,7 @@ Arguments  indptr int32|int64 [T+1] - row starts; indices same type [z]; data fl
            way standard: gradient same as weights [D, N], of zeros; ways that catch up: last int64 [D], how many steps
            each row of the weights has had or caught up on; missed, of the steps from number `first` on, the settings
            [S, K], for coast and coast_pair float64 [2*S, 4], a tree of their matrices (`kernels.rules.missed`), up to
-           the last but one of the call; first, now int, the numbers of the first of them and of the call's first step;
-           way indexed: the entries of each batch by column, as `kernels.epochs.scattered.index_of` makes them
+           the last but one of the call; first, now int, the numbers of the first of them and of the call's first step
 Writes     weights, intercept and the states of both, last; gradient, which is of zeros again; nothing else changes;
            returns the losses, float64 [batches]: each the mean over its rows before the step, in which all count alike
 Assumes    N >= 1; duplicates are summed, columns may be unsorted; a target out of range is refused when the batches
@@ -36,7 +35,7 @@ from typing import Any
 import numpy as np
 
 from kernels.contract import Case, Cost, Kernel, Sizes
-from kernels.epochs import calls, scattered, touched
+from kernels.epochs import calls, touched
 from kernels.loss_blocks import block_of
 from kernels.registry import get as get_kernel
 from kernels.rules.missed import Spans
@@ -158,8 +157,6 @@ def arguments(loss: str, rule: Rule, way: str, case: Case) -> tuple:
     x = case.indptr, case.indices, case.data
     cut = 3, max(order.size, 1)
     operands = *x, targets, counts, order, *cut, *arrays, *(one.reshape(-1) for one in tables), table, table[:1] * 0.5
-    if way == "indexed":
-        return *operands, *scattered.index_of(*x, order, 3)
     return *operands, *_beside(way, case, table[:1], NOW - FIRST + order.size)
 
 
@@ -202,8 +199,7 @@ def operands_of(loss: str, rule: Rule, way: str) -> str:
     x = "indptr:i[T+1]^z indices:i[z]<D data:f[z]"
     batches = f"targets:{kind} counts:f[C] order:l[M]<T batch_rows:s epoch_rows:s"
     lag = f"last:l[D] missed:{'d' if way in ('coast', 'coast_pair') else 'f'}[L,F] first:s now:s"
-    index = "batches:l[G+1]^U columns:i[U]<D segments:i[U+1]^E rows:i[E]<batch_rows values:f[E]"
-    others = {"lazy": "", "indexed": index, "standard": "gradient:f[D,N]"}
+    others = {"lazy": "", "standard": "gradient:f[D,N]"}
     update_arrays = others.get(way, lag)
     return " ".join(
         (x, batches, *arrays, *intercept, "settings:f[S,K] settings_intercept:f[P,K]", update_arrays)

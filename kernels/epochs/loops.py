@@ -451,8 +451,6 @@ def make_whole(programs: Programs, loss: str, sums: str) -> tuple[Callable, Call
         return make_pass(forward), make_step(programs, is_parallel=False), direct_of
     if sums == "scattered":
         return scattered.make_pass(programs, forward), scattered.make_step(programs), scattered.scattered_of
-    if sums == "indexed":
-        return make_pass(forward), scattered.make_step_indexed(programs), scattered.indexed_of
 
     def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store):
         """Fill scores, gradients and column sums of a batch.

@@ -7,7 +7,6 @@ the rows of a batch and never with the number of features, but for 4 bytes a fea
 Strategies (`way`) for the rows of weights and states that a batch does not touch:
 
 lazy        nothing
-indexed     nothing; one output is read from a column index of the batches (`kernels.epochs.scattered.Index`)
 standard    they are stepped as well, by a gradient of zero: a dense step of all rows for every batch
 coast, coast_pair, settle, replay
             nothing until a batch touches them; before it is scored they catch up on the steps they have missed: by the
@@ -345,7 +344,7 @@ def ways_of(rule: Rule) -> list[str]:
     coasts = rule.coast is not None
     could = {"coast": coasts, "coast_pair": coasts and len(rule.states) == 1 and not rule.average}
     could |= {"settle": rule.settles, "replay": rule.replays and not rule.average}
-    return ["lazy", "indexed", "standard", *(way for way, can in could.items() if can)]
+    return ["lazy", "standard", *(way for way, can in could.items() if can)]
 
 
 def check_way(rule: Rule, way: str) -> None:
@@ -356,7 +355,7 @@ def check_way(rule: Rule, way: str) -> None:
 
 def catches_up(way: str) -> bool:
     """Return whether strategy `way` defers the updates of inactive rows: all but "lazy" and "standard"."""
-    return way not in ("lazy", "indexed", "standard")
+    return way not in ("lazy", "standard")
 
 
 def is_dense(way: str) -> bool:

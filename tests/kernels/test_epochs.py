@@ -200,7 +200,7 @@ def test_weights_that_are_far_are_asked_for_where_rows_are_short(monkeypatch: py
 def test_a_way_or_steps_that_there_are_not_are_refused() -> None:
     with pytest.raises(
         KernelError,
-        match=r"Unknown strategy of an epoch of sgd 'replay'.*Expected one of: lazy, indexed, standard, coast",
+        match=r"Unknown strategy of an epoch of sgd 'replay'.*Expected one of: lazy, standard, coast",
     ):
         epochs.get("softmax", "sgd", "replay")
     kernel = epochs.get("softmax", "sgd", "coast")

@@ -1,15 +1,13 @@
 """Sums of an epoch that have a place for every column beside a list of those touched: their values, bits and choice."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from kernels import Case, KernelError, epochs, threads
+from kernels import Case, epochs, threads
 from kernels.epochs import calls, placed, scattered, touched
 from kernels.rules.rule import get_rule
 from tests.kernels.test_epochs import ADVERSARIAL, adversarial, assert_as_defined, unchanged
-from tests.support.cases import CASES, from_rows, random_case
+from tests.support.cases import from_rows, random_case
 from tests.support.implementations import run, same_bits
 
 
@@ -94,69 +92,3 @@ def test_several_threads_take_other_sums() -> None:
     call = calls.Call.of(get_rule("adagrad"), "lazy", kernel.arguments(case))
     assert calls._sums(call, 100, 1) == "scattered"
     assert calls._sums(call, 100, 2) != "scattered"
-
-
-@pytest.mark.parametrize("name", [*ADVERSARIAL, "plain"])
-def test_batches_by_column_are_as_the_definition_says_and_have_the_bits_of_others(name: str) -> None:
-    case = replace(CASES[name], N=1)
-    kernel, other = (epochs.get("logistic", "adagrad", way) for way in ("indexed", "lazy"))
-    by_column = assert_as_defined(kernel, case)
-    expected = run(other.cpu, kernel.arguments(case)[: len(other.parsed)])
-    assert same_bits(by_column[: len(expected)], expected)
-
-
-@pytest.mark.parametrize("parts", [2, 5])
-@pytest.mark.parametrize("name", ["plain", "many", "duplicates"])
-def test_parts_that_share_the_columns_of_an_index_out_have_the_bits_of_one(
-    name: str, parts: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    case = random_case(60, 8200, 4000, 1) if name == "many" else replace(CASES[name], N=1)
-    kernel = epochs.get("logistic", "adagrad", "indexed")
-    alone = assert_as_defined(kernel, case)
-    made, loops_of = [], calls.make_parallel
-    monkeypatch.setattr(calls, "make_parallel", lambda *key: made.append(key[-1]) or loops_of(*key))
-    monkeypatch.setattr(calls, "is_serial", lambda work, within: False)
-    monkeypatch.setattr(calls, "get_threads", lambda: parts)
-    threads.set_threads(min(2, threads.max_threads()))
-    with threads.parallel():
-        assert same_bits(alone[1:], assert_as_defined(kernel, case)[1:])  # the losses of parts are added
-    assert made == ["indexed"]
-
-
-def test_wider_rows_and_too_few_for_a_batch_leave_the_index_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scattered, "indexed_for", None)
-    assert_as_defined(epochs.get("logistic", "adagrad", "indexed"), adversarial("duplicates"))
-    kernel, case = epochs.get("logistic", "adagrad", "indexed"), replace(CASES["plain"], N=1)
-    active = dict(zip([name for name, _, _ in kernel.parsed], kernel.arguments(case), strict=True))["columns"].size
-    assert_as_defined(kernel, case, batch_rows=10**6, batches=np.array([0, active]))
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        ("order", 4, "batches has .* numbers; it has 3"),
-        ("rows", [3], "rows"),
-        ("columns", [10**6], "columns"),
-        ("segments", [10**6], "segments"),
-    ],
-)
-def test_an_index_that_does_not_fit_is_refused(name: str, value: int | list, message: str) -> None:
-    kernel, case = epochs.get("logistic", "adagrad", "indexed"), replace(CASES["plain"], N=1)
-    made = dict(zip([name for name, _, _ in kernel.parsed], kernel.arguments(case), strict=True))
-    made[name] = made[name][:value].copy() if isinstance(value, int) else np.append(made[name][:-1], value)
-    made[name] = made[name].astype(made["indices"].dtype if name != "order" else np.int64)
-    with pytest.raises(KernelError, match=message):
-        kernel.cpu(*made.values())
-
-
-def test_columns_of_a_batch_come_by_their_number_of_entries() -> None:
-    case = random_case(40, 30, 300, 1)
-    index = scattered.index_of(case.indptr, case.indices, case.data, np.arange(40), 16)
-    assert index.batches.size == 4
-    counts = np.minimum(np.diff(index.segments), scattered.LONGEST)
-    for first, stop in zip(index.batches[:-1], index.batches[1:], strict=True):
-        pairs = list(zip(counts[first:stop].tolist(), index.columns[first:stop].tolist(), strict=True))
-        assert pairs == sorted(pairs)
-    huge = np.array([2**62])
-    with pytest.raises(KernelError, match="too large"):
-        scattered.index_of(np.array([0, 1]), huge, np.ones(1), np.arange(1), 1)

@@ -270,63 +270,6 @@ def test_what_is_not_said_is_completed_by_what_goes_into_calls():
     assert with_epoch_calls(kept) is kept
 
 
-def repeating(run_of: str = "indexed", **settings) -> training.Run:
-    """A training of one output on batches that repeat, of 6,000 entries each in 100,000 columns."""
-    x, y = synthetic(900, 100_000, 30, seed=0)
-    shared = {"model": "logistic", "optimizer": "adagrad", "format": "csr", "launch": "epoch", "batch_rows": 200}
-    setup = training.Setup(**shared, shuffle=run_of != "indexed", **settings)
-    return training.make_run(setup, x.astype(np.float32), y[:, None].astype(np.float32), 1)
-
-
-@pytest.fixture
-def few_entries(monkeypatch):
-    monkeypatch.setattr(epoch_calls, "ENTRIES_INDEXED", 1)
-    monkeypatch.setattr(epoch_calls, "EPOCHS_BEFORE", 1)
-
-
-def test_batches_that_repeat_are_indexed_and_have_the_same_bits(few_entries, monkeypatch):
-    run = repeating()
-    sizes = [(list(run.epoch(number)), run.calls.steps.nbytes)[1] for number in range(4)]
-    assert sizes[0] == 0 < sizes[1] == sizes[2] == sizes[3] < 20 * run.batches.x.nnz + 8 * 900
-    assert run.bytes_held > sizes[1]
-    monkeypatch.setattr(epoch_calls, "EPOCHS_BEFORE", 9)
-    other = repeating()
-    for number in range(4):
-        list(other.epoch(number))
-    assert other.calls.steps.nbytes == 0
-    np.testing.assert_array_equal(run.weights, other.weights)
-    np.testing.assert_array_equal(run.intercept, other.intercept)
-
-
-@pytest.mark.parametrize("part", ["data", "indices"])
-def test_rows_that_are_written_to_are_indexed_anew(part, few_entries, monkeypatch):
-    def trained(epochs_before: int) -> np.ndarray:
-        monkeypatch.setattr(epoch_calls, "EPOCHS_BEFORE", epochs_before)
-        run = repeating()
-        for number in range(5):
-            if number == 2:
-                array = getattr(run.batches.x, part)
-                array[[3, 40]] = array[[40, 3]]  # the sum stays
-                array[7:9] = array[7:9][::-1].copy()
-            list(run.epoch(number))
-        assert bool(run.calls.steps.nbytes) == (epochs_before == 1)
-        return run.weights.copy()
-
-    np.testing.assert_array_equal(trained(1), trained(9))
-
-
-def test_indices_have_a_limit_and_are_for_batches_that_gain(few_entries, monkeypatch):
-    for run in (repeating("shuffled"), repeating(update="exact", options={"decay": 0.01})):
-        for number in range(3):
-            list(run.epoch(number))
-        assert run.calls.steps.nbytes == 0
-    monkeypatch.setattr(epoch_calls, "BYTES_INDEXED", 1000)
-    run = repeating()
-    for number in range(3):
-        list(run.epoch(number))
-    assert run.calls.steps.nbytes == 0
-
-
 @pytest.mark.parametrize("wrong", [-1, 40, 2**31 - 1])
 @pytest.mark.parametrize("settings", [{"optimizer": "sgd"}, {}, {"update": "exact"}, {"batch_rows": 1}], ids=str)
 def test_a_column_written_out_of_range_is_refused_before_anything_changes(made, settings, wrong):

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any, Protocol, final
 
 import numpy as np
 
-from kernels import Kernel, aligned, epochs, structure
-from kernels.epochs import dense, scattered
+from kernels import Kernel, aligned, epochs
+from kernels.epochs import dense
 from kernels.rules.missed import STEPS
-from kernels.rules.rule import get_rule
 from workbench import data, formats
 from workbench.training.setup import SetupError
 from workbench.training.training import PhaseTimer, StepEvent
@@ -195,56 +194,6 @@ class Steps(Protocol):
         """
 
 
-ENTRIES_INDEXED, BYTES_INDEXED, EPOCHS_BEFORE = 1 << 20, 1 << 30, 4
-"""Entries of X from which on batches that repeat are indexed, bytes of all indices of a training at most, and epochs
-before: to make an index takes what five to ten epochs gain by it."""
-
-
-@final
-class RepeatedBatches:
-    """Column indices of batches that repeat, kept as long as rows and their order stay the same.
-
-    An index has up to 20 bytes an entry. A hash of its arrays in each epoch tells whether X changed, as
-    their owner may write to them.
-    """
-
-    def __init__(self) -> None:
-        self.known: tuple = ()
-        self.times = 0
-        self.indices: dict[int, tuple[np.ndarray, scattered.Index]] = {}
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the indices, and of the orders that they are for."""
-        held = (array for order, index in self.indices.values() for array in (order, *index))
-        return sum(array.nbytes for array in held)
-
-    def begin(self, x: Any) -> None:
-        """Count an epoch on X csr; forget all indices if X is not that of the epochs before.
-
-        Until an index is made X is not looked at, which takes a twentieth of an epoch.
-        """
-        self.times += 1
-        if self.times <= EPOCHS_BEFORE:
-            return
-        now = tuple(map(structure.fingerprint, (x.indptr, x.indices, x.data)))
-        if self.indices and now != self.known:
-            self.times, self.indices = 1, {}
-        self.known = now
-
-    def index_of(self, x: Any, order: np.ndarray, batch_rows: int) -> scattered.Index | None:
-        """Return the index of the batches of these rows of X, which is made in epoch `EPOCHS_BEFORE` + 1; else None."""
-        if self.times <= EPOCHS_BEFORE or not order.size:
-            return None
-        first = int(order[0])
-        if first in self.indices and np.array_equal(self.indices[first][0], order):
-            return self.indices[first][1]
-        if self.nbytes + 20 * x.nnz * order.size // x.shape[0] > BYTES_INDEXED:
-            return None
-        self.indices[first] = order.copy(), scattered.index_of(x.indptr, x.indices, x.data, order, batch_rows)
-        return self.indices[first][1]
-
-
 @final
 class RuleSteps:
     """Steps of the setup's optimizer, whose states are those of the training."""
@@ -252,33 +201,14 @@ class RuleSteps:
     def __init__(self, run: "Run") -> None:
         """Store the run whose parameters and optimizer are used."""
         self.run, self.has_intercept = run, run.setup.has_intercept
-        self.repeated: RepeatedBatches | None = None
-        """Indices of batches that repeat, where these gain."""
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the indices of batches that repeat."""
-        return 0 if self.repeated is None else self.repeated.nbytes
+        """Bytes kept besides parameters and states: none."""
+        return 0
 
     def begin(self, x: Any) -> None:
-        """Set `repeated` for an epoch on X: indices by column of batches that repeat, if these are faster, else None.
-
-        X is CSR or dense [rows, D]. Batches whose index is known keep it.
-        """
-        if not self.is_indexed(x):
-            self.repeated = None
-            return
-        self.repeated = self.repeated or RepeatedBatches()
-        self.repeated.begin(x)
-
-    def is_indexed(self, x: Any) -> bool:
-        """Return whether batches of X are kept by column: those of one output that repeat, of many entries."""
-        run = self.run
-        if run.batches.shuffle or run.width > 1 or isinstance(x, np.ndarray) or x.nnz < ENTRIES_INDEXED:
-            return False
-        batch_rows = min(run.setup.batch_rows, x.shape[0])
-        is_linear = get_rule(run.setup.optimizer).is_linear  # steps by each entry at once
-        return batch_rows > 1 and not is_linear and scattered.suits_index(x.nnz * batch_rows // x.shape[0], x.shape[1])
+        """Prepare an epoch on X: there is nothing to do."""
 
     def do(
         self, x: Any, y: np.ndarray, counts: np.ndarray, order: np.ndarray, batch_rows: int, epoch_rows: int
@@ -296,11 +226,9 @@ class RuleSteps:
             of_b = run.updater.begin_steps("b", run.arrays["b"], steps, whole=True, other=w)
             b = [table.reshape(-1) for table in of_b.tables]
         held, *rows = _held(x)
-        loss, rule, way, of_way = run.model.loss, run.setup.optimizer, w.way, w.update_arrays
-        if way == "lazy" and self.repeated and (index := self.repeated.index_of(x, order, batch_rows)) is not None:
-            way, of_way = "indexed", index
-        kernel = dense.get(loss, rule, held) if is_dense else epochs.get(loss, rule, way)
-        batches, of_steps = (y, counts, order, batch_rows, epoch_rows), (w.settings, of_b.settings, *of_way)
+        loss, rule = run.model.loss, run.setup.optimizer
+        kernel = dense.get(loss, rule, held) if is_dense else epochs.get(loss, rule, w.way)
+        batches, of_steps = (y, counts, order, batch_rows, epoch_rows), (w.settings, of_b.settings, *w.update_arrays)
         losses = kernel.trusted(*rows, *batches, *w.tables, *b, *of_steps)
         for ahead in {id(one): one for one in (w, of_b)}.values():
             ahead.end()
@@ -413,11 +341,10 @@ class EpochCalls:
         """Return how many epochs one call trains on to take about `SECONDS_EPOCHS`, at least 1.
 
         1 for the first epoch, which may have to wait for code, for dual ascent, whose intercept moves between epochs,
-        for rows that catch up on deferred updates, for batches that are kept by column, and unless each epoch has all
-        rows once.
+        for rows that catch up on deferred updates, and unless each epoch has all rows once.
         """
         run, batches = self.run, self._batches()
-        is_plain = isinstance(self.steps, RuleSteps) and not self.steps.is_indexed(batches.x) and not self.rows_most
+        is_plain = isinstance(self.steps, RuleSteps) and not self.rows_most
         if not (is_plain and run.step) or batches.last != "keep" or run.updater.way_of("w"):
             return 1
         steps = -(-batches.total // run.setup.batch_rows)
