@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from workbench.models import patterns
-from workbench.models.patterns import Moves, largest, smallest
+from workbench.models.patterns import Moves, smallest
 
 
 def generator(seed: int = 0) -> np.random.Generator:
@@ -85,31 +85,7 @@ def test_the_smallest_magnitudes_go_of_equal_ones_the_first():
     assert smallest(np.ones(4), 4).all()
 
 
-@pytest.mark.parametrize("bytes_block", [1, 200, 10**6])
-@pytest.mark.parametrize("count", [0, 1, 9, 30])
-def test_the_largest_of_a_matrix_do_not_depend_on_the_blocks_in_which_it_comes(bytes_block, count):
-    matrix = np.round(generator().standard_normal((11, 7)), 1)  # with equal ones
-    matrix[2, 3] = np.nan
-    taken = np.sort(generator(1).choice(77, 20, replace=False))
-    asked = []
-
-    def rows_of(low: int, high: int) -> np.ndarray:
-        asked.append((high - low) * 7 * 8)
-        return matrix[low:high]
-
-    found = largest(rows_of, matrix.shape, taken, count, bytes_block)
-    magnitudes = np.nan_to_num(np.abs(matrix)).reshape(-1)
-    magnitudes[taken] = -1
-    expected = np.sort(np.argsort(-magnitudes, kind="stable")[:count])
-    np.testing.assert_array_equal(found, expected)
-    assert max(asked, default=0) <= max(bytes_block, 56)
-
-
-def test_a_share_that_decays_starts_at_the_fraction_and_ends_at_nothing():
-    rigl, evenly = Moves("rigl", 0.3, every=10, until=100), Moves("set", 0.3, every=10, until=100)
-    assert rigl.fraction_at(0) == 0.3
-    assert rigl.fraction_at(50) == pytest.approx(0.15)
-    assert rigl.fraction_at(100) == pytest.approx(0)
-    assert evenly.fraction_at(90) == 0.3
-    assert [step for step in range(1, 200) if evenly.is_due(step)] == [*range(10, 100, 10)]
+def test_a_pattern_moves_every_so_many_steps_before_the_last_one():
+    moves = Moves("set", 0.3, every=10, until=100)
+    assert [step for step in range(1, 200) if moves.is_due(step)] == [*range(10, 100, 10)]
     assert not Moves("fixed", 0.3, every=1, until=100).is_due(5)

@@ -4,7 +4,7 @@ h_0 = x.T, h_l = relu(w_l.T @ h_(l-1) + c_l), scores = (w_(L+1).T @ h_L).T, with
 input, so that rows of the first one belong to features. Hidden values [units, R] have one row per unit: forward pass,
 gradient of the input and gradient at the pattern all read rows, and nothing is transposed between layers.
 
-The pattern is random and constant (`fixed`), or changes (`set`, `rigl`; `models.moving`). `weights=masked` is the same
+The pattern is random and constant (`fixed`), or changes (`set`; `models.patterns`). `weights=masked` is the same
 network with dense matrices and a mask, for comparison: equal up to rounding.
 """
 

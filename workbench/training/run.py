@@ -37,7 +37,7 @@ from workbench.training.training import PhaseTimer, Prepared, StepEvent, Trainin
 
 if TYPE_CHECKING:
     from workbench.models.patterns import Pattern
-    from workbench.training.sparse_parameters import PatternUpdater, SparseParameter
+    from workbench.training.sparse_parameters import SparseParameter
 
 
 def state_dict(run: "Run") -> dict[str, Any]:
@@ -140,7 +140,7 @@ class Run(Training):
         self.touched = [parameter.name for parameter in self.parameters if parameter.touched and not parameter.matrix]
         self.y_like = self.targets(y[:0])
         self.reads_others = bool(self.model.inputs(self.given, min(setup.batch_rows, self.batches.total)))
-        self.mover = self._make_mover()
+        self.moves = self.model.moves(self.given) if self.model.moves else None
         self.calls = calls_for(self)
         if self.calls is None:
             _ = self.executor  # what is wrong with the graph is told now
@@ -155,15 +155,6 @@ class Run(Training):
         return {
             one.name: make_parameter(one, self.setup, self.first_pattern(one), self.start_of(one)) for one in sparse
         }
-
-    def _make_mover(self) -> "PatternUpdater | None":
-        """Return what moves the patterns of parameters during the training; None if all stay as they are."""
-        moves = self.model.moves(self.given) if self.model.moves else None
-        if moves is None or moves.rule == "fixed":
-            return None
-        from workbench.training.sparse_parameters import PatternUpdater
-
-        return PatternUpdater(moves)
 
     def calls_of(self, epoch: int) -> Generator[StepEvent, None, None] | None:
         """Return the step events of epoch `epoch` if it is trained in compiled calls, else None."""
@@ -232,10 +223,6 @@ class Run(Training):
     def symbols(self) -> tuple[graph.Graph, graph.Graph]:
         """(graph of the scores, graph of the mean loss); built at the first access."""
         return self.model.graph(self.given, self.setup.engine, self.setup.has_intercept)
-
-    def bind_like(self, symbol: graph.Graph) -> Executor:
-        """Return an executor of another graph of the same variables, bound to the parameters, without gradients."""
-        return self._bind(symbol, {}, self.y_like)
 
     @cached_property
     def executor(self) -> Executor:
@@ -320,8 +307,6 @@ class Run(Training):
             raise SetupError(f"The {self.model.name} model trains on the rows that its graph was given for, no others.")
         if weights is not None and self.model.sampler is not None:
             raise SetupError(f"The {self.model.name} model draws rows for each batch, which have no weights.")
-        if weights is not None and self.mover is not None and self.mover.moves.by_gradient:
-            raise SetupError("A pattern that moves by the dense gradient takes no weights of rows; pattern=set does.")
         self.hold(x, y if weights is None else {"label": y, "weight": weights})
 
     # Steps
@@ -360,10 +345,11 @@ class Run(Training):
         self.step += 1
         loss = self.forward(batch, laps)
         gradients = self.backward(laps)
-        if self.mover is None or not self.mover.takes(self.step):
-            self.update(gradients)
-        if self.mover is not None:
-            self.mover.move(self, batch, gradients)
+        self.update(gradients)
+        if self.moves is not None:
+            from workbench.training.sparse_parameters import move_patterns
+
+            move_patterns(self, self.moves)
         if not self.keeps_prepared:
             self.executor.release("x", "y", *batch.others)
         laps.split("update")
@@ -489,7 +475,7 @@ class Run(Training):
     @property
     def bytes_held(self) -> int:
         """Bytes of data (of stored rows the buffer), facts, kept batches, parameters, states and buffers."""
-        kept = sum(batch.bytes_own for batch in self.kept.values()) + (self.mover.nbytes if self.mover else 0)
+        kept = sum(batch.bytes_own for batch in self.kept.values())
         own = sum(array.nbytes for array in self.arrays.values())
         own += sum(held.nbytes for held in self.patterned.values())
         own += self.calls.steps.nbytes if self.calls else self.executor.bytes_buffers

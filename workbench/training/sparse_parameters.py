@@ -4,137 +4,39 @@ As csr: the executor is bound to the matrix, whose values are the trained array,
 masked: the trained array is the dense matrix, zero outside of the pattern, where its gradient is made zero too: every
 rule leaves a weight alone that was zero ever since its states were zero. So no product needs the mask.
 
-`PatternUpdater` moves the patterns of a training: it drops values and grows others, by a dense gradient if the setting
-asks for one. That is left as the two factors of a layer's product: rows of it are computed a block at a time.
+`move_patterns` moves the patterns of a training: it drops values and grows others at random.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from kernels import aligned
-from workbench import autodiff, executor, formats, ops, optimizers
-from workbench.graph import Graph, Group, Symbol
+from workbench import formats, optimizers
 from workbench.models import ModelError, Parameter
-from workbench.models.patterns import NEW, Moves, Pattern, absent, largest, smallest
+from workbench.models.patterns import NEW, Moves, Pattern, absent, smallest
 from workbench.training.setup import Setup
 
 if TYPE_CHECKING:
     from workbench.training.run import Run
-    from workbench.training.training import Prepared
-
-Rows = Callable[[int, int], np.ndarray]
-"""`rows(low, high)` of a dense gradient [D, N]."""
 
 
-@final
-class PatternUpdater:
-    """Moves the patterns of a training as `moves` says; its seed and the step decide what is drawn at random."""
+def move_patterns(run: "Run", moves: Moves) -> None:
+    """Drop small values and grow as many new ones in each pattern, in place, if due at the run's step.
 
-    def __init__(self, moves: Moves) -> None:
-        """Store the rule by which patterns move; buffers are made at the first move that needs dense gradients."""
-        self.moves = moves
-        self.dense: DenseGradients | None = None
-
-    def takes(self, step: int) -> bool:
-        """Return whether step `step` moves the pattern in place of an update."""
-        return self.moves.by_gradient and self.moves.is_due(step)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of buffers for the factors of dense gradients."""
-        return 0 if self.dense is None else self.dense.executor.bytes_buffers
-
-    def move(self, run: "Run", batch: "Prepared", gradients: Mapping[str, Any]) -> None:
-        """Drop small values and grow as many new ones in each pattern, in place, if due at the run's step.
-
-        `gradients` are those of `batch`, used if the rule grows by gradient; else positions are random by seed and
-        step. Optimizer states move along.
-        """
-        if not self.moves.is_due(run.step):
-            return
-        rows = self._rows(run, batch, gradients) if self.moves.by_gradient else {}
-        for number, (name, held) in enumerate(run.patterned.items()):
-            pattern, shape = held.pattern, held.pattern.shape
-            dropped = smallest(held.values, int(self.moves.fraction_at(run.step) * pattern.nnz))
-            count, taken = int(np.count_nonzero(dropped)), pattern.keys[~dropped]
-            if self.moves.by_gradient:
-                grown = largest(rows[name], shape, taken, count)
-            else:
-                generator = np.random.default_rng((run.setup.seed, number, run.step))
-                grown = absent(taken, shape[0] * shape[1], count, generator)
-            states = [state for state in run.updater.states.get(name, []) if isinstance(state, np.ndarray)]
-            held.move(*pattern.moved(dropped, grown), states)
-
-    def _rows(self, run: "Run", batch: "Prepared", gradients: Mapping[str, Any]) -> dict[str, Rows]:
-        """Return {parameter: function (low, high) to rows of its dense gradient}, recomputed if not dense.
-
-        The executor that recomputes them is made at the first call and kept in `dense`.
-        """
-        if all(one.format == "dense" for one in run.patterned.values()):
-            return {name: partial(_rows_between, gradients[name]) for name in run.patterned}
-        if self.dense is None:
-            self.dense = DenseGradients(run.symbols[1], list(run.patterned), run.bind_like)
-        return self.dense.rows({"x": batch.x, "y": batch.y, **batch.others})
-
-
-def _rows_between(array: np.ndarray, low: int, high: int) -> np.ndarray:
-    """Return array[low:high], a view."""
-    return array[low:high]
-
-
-def factors(loss: Graph, names: list[str]) -> tuple[Group, list[Mapping[str, Any]]]:
-    """Return (two factors per CSR matrix as a graph group, product parameters of each) of the gradients.
-
-    Raises OpError if a gradient is not a product of two matrices.
+    Positions are random by seed and step. Optimizer states move along.
     """
-    found = [gradient for gradient in autodiff.gradients(loss, names).values() if _is_product(gradient)]
-    if len(found) < len(names):
-        raise ops.OpError(
-            f"The gradient towards one of {names} is no product of two matrices; its pattern cannot move."
-        )
-    return Group([factor for gradient in found for factor in gradient.inputs[1:]]), [one.params for one in found]
-
-
-def _is_product(gradient: Symbol) -> bool:
-    """Return whether a gradient is a matrix product sampled at a pattern."""
-    return gradient.op is ops.get("sampled_dot")
-
-
-@final
-class DenseGradients:
-    """Dense gradients towards csr matrices, at the parameters and on the batch of a step, as rows by name."""
-
-    def __init__(self, loss: Graph, names: list[str], bind: Callable[[Graph], executor.Executor]) -> None:
-        """Bind the graph of the factors of the gradients of `loss` towards the CSR matrices `names`, by `bind`."""
-        group, self.params = factors(loss, names)
-        self.names, self.executor = names, bind(group)
-
-    def rows(self, batch: Mapping[str, Any]) -> dict[str, Rows]:
-        """Run the graph on the arrays of a batch.
-
-        Return {matrix: function (low, high) to rows of its dense gradient}.
-        """
-        values = self.executor.forward(**batch)
-        pairs = zip(values[::2], values[1::2], self.params, strict=True)
-        return {name: _product(*pair) for name, pair in zip(self.names, pairs, strict=True)}
-
-
-def _product(a: Any, b: np.ndarray, params: Mapping[str, Any]) -> Rows:
-    """Return a function (low, high) to rows low..high-1 of a @ b, with the transposes in `params`.
-
-    A sparse or dense.
-    """
-    right = b.T if params["transpose_b"] else b
-    if isinstance(a, np.ndarray):
-        left = a.T if params["transpose_a"] else a
-        return lambda low, high: left[low:high] @ right
-    matrix = formats.to_format(a, "csr")
-    turned = matrix.T.tocsr() if params["transpose_a"] else matrix
-    return lambda low, high: turned[low:high] @ right
+    if not moves.is_due(run.step):
+        return
+    for number, (name, held) in enumerate(run.patterned.items()):
+        pattern, shape = held.pattern, held.pattern.shape
+        dropped = smallest(held.values, int(moves.fraction * pattern.nnz))
+        generator = np.random.default_rng((run.setup.seed, number, run.step))
+        grown = absent(pattern.keys[~dropped], shape[0] * shape[1], int(np.count_nonzero(dropped)), generator)
+        states = [state for state in run.updater.states.get(name, []) if isinstance(state, np.ndarray)]
+        held.move(*pattern.moved(dropped, grown), states)
 
 
 def moved_values(values: np.ndarray, origin: np.ndarray) -> np.ndarray:
