@@ -92,7 +92,8 @@ def stored_hash(states: States, where: str | Path | None = None) -> str | None:
 
     Returns "" if a file is missing or neither file nor folder.
     """
-    if not _are_readable(states):
+    kinds = {0 if state is None else state.kind for state in states.values()}
+    if not kinds or not kinds <= {stat.S_IFREG, stat.S_IFDIR}:
         return ""
     try:
         note = json.loads(_note(states, where).read_text(encoding="utf-8"))
@@ -128,12 +129,6 @@ def hash_of(paths: Paths, where: str | Path | None = None) -> str:
 def is_quick(states: States) -> bool:
     """Return whether the files are small enough (16 MiB in total) to be hashed unnoticed."""
     return sum(state.size for state in states.values() if state is not None) <= BYTES_QUICK
-
-
-def _are_readable(states: States) -> bool:
-    """Return whether there are files, and all exist and are regular files or folders (not pipes)."""
-    kinds = {0 if state is None else state.kind for state in states.values()}
-    return bool(kinds) and kinds <= {stat.S_IFREG, stat.S_IFDIR}
 
 
 def _hash(name: str) -> str:

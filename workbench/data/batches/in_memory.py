@@ -83,7 +83,13 @@ class Batches(Feed):
         if not isinstance(self.x, Mapping):
             object.__setattr__(self, "x", first)
         if self.dense is not None:
-            object.__setattr__(self, "data", tuple(_wrap_dense(*held, self.dense) for held in self.data))
+            made = (
+                (name, "dense", MadeDense(array, self.dense))
+                if is_made(format, array, self.dense)
+                else (name, format, array)
+                for name, format, array in self.data
+            )
+            object.__setattr__(self, "data", tuple(made))
         self._check_lengths(words)
         check_last(self.last, self.rows)
         if self.last == "discard" and not len(self):
@@ -269,14 +275,6 @@ class _Order:
             return self.of_epoch(int(epochs[0]))[within]
         parts = [self.of_epoch(int(number))[within[epochs == number]] for number in np.unique(epochs)]
         return np.concatenate(parts)
-
-
-def _wrap_dense(name: str, format: str, array: Any, dtype: DTypeLike) -> Held:
-    """Return (name, format, array).
-
-    CSR or narrow data is wrapped in `MadeDense` if `dtype` batches are made dense of it.
-    """
-    return (name, "dense", MadeDense(array, dtype)) if is_made(format, array, dtype) else (name, format, array)
 
 
 def _name_arrays(arrays: Any, default: str, what: str) -> dict[str, Any]:

@@ -247,14 +247,9 @@ FEW = 4096
 """Numbers below which NumPy takes rows, in a third of the time of a call of the kernel."""
 
 
-def _goes_by_kernel(x: np.ndarray, rows: np.ndarray) -> bool:
-    """Return whether rows are gathered by the compiled kernel: 2-d float, at least `FEW` values to copy."""
-    return x.ndim == 2 and x.dtype.kind == "f" and len(rows) * x.shape[1] >= FEW
-
-
 def _take_dense_rows(x: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return a copy of the rows of a dense array with indices `rows`, int64 [R]."""
-    if not _goes_by_kernel(x, rows):
+    if x.ndim != 2 or x.dtype.kind != "f" or len(rows) * x.shape[1] < FEW:
         return x.take(rows, axis=0)
     out = reused.empty(len(rows) * x.shape[1], x.dtype).reshape(len(rows), x.shape[1])
     numpy_conversions.get("take_rows", x.dtype)(x, rows, out)

@@ -214,30 +214,12 @@ def summary(dataset: Dataset, target: str, width: int | None = None) -> str:
     return f"target: {asked_for}; labels: {dataset.labels}{_shares(dataset)}; without features: {without_x}"
 
 
-def _summarise_classes(dataset: Dataset, y: np.ndarray) -> tuple[str, str]:
-    """Return ("one of N classes", accuracy of always predicting the most frequent) for class indices y, int [rows]."""
-    return f"one of {format_count(len(dataset.classes), 'class')}", f"accuracy {np.bincount(y).max() / len(y):.3g}"
-
-
-def _summarise_binary(dataset: Dataset, y: np.ndarray) -> tuple[str, str]:
-    """Return (which class means yes, accuracy of the more frequent answer) as text for binary targets y [rows, 1]."""
-    return f"yes is {dataset.labels.positive!r}", _commoner(y)
-
-
 def _summarise_numbers(dataset: Dataset, y: np.ndarray) -> tuple[str, str]:
     """Return (mean and standard deviation, "r2 0") as text for regression targets y [rows, outputs]."""
     if dataset.kind != "numbers" and natural_width(dataset, "numbers") != y.shape[1]:
         return _summarise_columns(dataset, y)[0], "r2 0 (the means)"
     outputs = "a number" if y.shape[1] == 1 else f"{y.shape[1]:,} numbers"
     return f"{outputs}, mean {y.mean():.4g}, standard deviation {y.std():.3g}", "r2 0 (the mean)"
-
-
-def _summarise_pairs(dataset: Dataset, y: np.ndarray) -> tuple[str, str]:
-    """Return ("what was seen, N rows", "the most frequent items") for implicit targets y [rows, 1].
-
-    `dataset` is unused.
-    """
-    return f"what was seen, {format_count(len(y), 'row')}", "the most frequent items"
 
 
 def _summarise_columns(dataset: Dataset, y: np.ndarray) -> tuple[str, str]:
@@ -269,11 +251,17 @@ def _shares(dataset: Dataset) -> str:
 
 
 SUMMARIES = {
-    "classes": _summarise_classes,
-    "binary": _summarise_binary,
+    "classes": lambda dataset, y: (
+        f"one of {format_count(len(dataset.classes), 'class')}",
+        f"accuracy {np.bincount(y).max() / len(y):.3g}",
+    ),
+    "binary": lambda dataset, y: (f"yes is {dataset.labels.positive!r}", _commoner(y)),
     "numbers": _summarise_numbers,
     "multilabel": _summarise_columns,
-    "implicit": _summarise_pairs,
+    "implicit": lambda dataset, y: (
+        f"what was seen, {format_count(len(y), 'row')}",
+        "the most frequent items",
+    ),
 }
 
 

@@ -336,15 +336,10 @@ def parts_of(path: str | os.PathLike) -> list[Part]:
     parts = [part for part in parts if part.what != EMPTY]
     if not parts:
         raise DataError(f"{path} holds no data: its files are empty or hidden.")
-    if other := next((part for part in parts if _differ(parts[0], part)), None):
+    is_exact = any("JSON" in part.what or "ARFF" in part.what or not part.is_text for part in parts)  # not joined
+    if other := next((part for part in parts if part.what != parts[0].what), None) if is_exact else None:
         raise DataError(f"{path} {_several(parts[0], other)}.\n{ONE_KIND}")
     return parts
-
-
-def _differ(one: Part, other: Part) -> bool:
-    """Return whether two parts cannot be joined: one is text and the other not, JSON and not, or of other kinds."""
-    is_exact = "JSON" in one.what + other.what or "ARFF" in one.what + other.what
-    return one.what != other.what and (is_exact or not (one.is_text and other.is_text))
 
 
 def _several(one: Part, other: Part) -> str:
@@ -455,7 +450,8 @@ def _kind_by_marks(rows: list[bytes]) -> Kind | None:
     are_entries = all(_SVMLIGHT.fullmatch(row) or _UNLABELLED.fullmatch(row) for row in rows[1:20])
     if _COUNTS.fullmatch(rows[0]) and len(rows) > 1 and are_entries:
         return _read_by(BELOW_COUNTS, "svmlight")
-    if len(rows) > 4 and all(map(_is_row_of_lda, rows[:20])) and len({row.count(b":") for row in rows[:20]}) > 1:
+    are_counted = all(_COUNTED.fullmatch(row) and int(row.split()[0]) == row.count(b":") for row in rows[:20])
+    if len(rows) > 4 and are_counted and len({row.count(b":") for row in rows[:20]}) > 1:
         return Kind("rows of LDA-C (a length and column:count ...), as text", "", "Save them as svmlight, with labels")
     if len(rows) > 3 and all(map(bytes.isdigit, rows[:3])) and all(map(_COUNTS.fullmatch, rows[3:])):
         return _read_by(DOCWORD, "matrix_market")
@@ -464,11 +460,6 @@ def _kind_by_marks(rows: list[bytes]) -> Kind | None:
     if _have_words_as_labels(rows[:20]):
         return _read_by(WORDS_AS_LABELS, "svmlight")
     return None
-
-
-def _is_row_of_lda(row: bytes) -> bool:
-    """Return whether a row has whole numbers as values, and their count where svmlight has a label."""
-    return _COUNTED.fullmatch(row) is not None and int(row.split()[0]) == row.count(b":")
 
 
 def _have_words_as_labels(rows: list[bytes]) -> bool:
@@ -518,12 +509,9 @@ def _kind_by_separator(lines: list[bytes]) -> Kind | None:
         if _is_ragged(lines, sign):
             return _read_by(f"{name}-separated text, some rows of which are shorter or longer", "table")
     rows = [line.strip() for line in lines]
-    return _kind_by_blanks(rows) or _kind_by_rare_signs(lines) or _kind_behind_preamble(lines) or _kind_of_column(rows)
-
-
-def _kind_of_column(rows: list[bytes]) -> Kind | None:
-    """Return the kind of text with one number per row, the first row (header) aside, or None."""
-    are_numbers = len(rows) > 2 and all(map(_NUMBER.fullmatch, rows[1:]))
+    if kind := _kind_by_blanks(rows) or _kind_by_rare_signs(lines) or _kind_behind_preamble(lines):
+        return kind
+    are_numbers = len(rows) > 2 and all(map(_NUMBER.fullmatch, rows[1:]))  # below a header
     return _read_by("one column of numbers, as text", "table") if are_numbers else None
 
 

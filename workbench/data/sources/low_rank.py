@@ -41,7 +41,8 @@ def make(
     p, q = (generator.normal(0, scale, (count, rank)) for count in (users, items))
     of_user, of_item = generator.normal(0, 0.3, users), generator.normal(0, 0.4, items)
     common = popularity * generator.standard_normal(items)
-    user = np.sort(_users(users, rows, generator))
+    more = generator.permutation(users)[: rows % users]  # all users rate equally often, and these once more
+    user = np.sort(np.concatenate([np.repeat(np.arange(users), rows // users), more]))
     item = _items(np.bincount(user, minlength=users), p, 2 * strength * q, common, generator)
     ratings = 3.5 + of_user[user] + of_item[item] + np.einsum("rk,rk->r", p[user], q[item])
     ratings += noise * generator.standard_normal(rows)
@@ -60,12 +61,6 @@ def _check(users: int, items: int, rows: int, rank: int) -> None:
     require_at_least(1, users=users, items=items, rows=rows, rank=rank)
     if rows > users * items:
         raise DataError(f"rows is {rows:,}; {users:,} users rate {items:,} items once each, {users * items:,} at most.")
-
-
-def _users(users: int, rows: int, generator: np.random.Generator) -> np.ndarray:
-    """Return the user of each rating, int64 [rows]: all users equally often, and a random few once more."""
-    whole = np.repeat(np.arange(users), rows // users)
-    return np.concatenate([whole, generator.permutation(users)[: rows % users]])
 
 
 def _items(

@@ -72,7 +72,8 @@ def of_folder(folder: Path, lines: int = 16, tests: bool = True, counts: bool = 
         raise DataError(f"{folder} holds no Python source; use the data set 'power_law' instead.")
     rows, columns, values = _count_identifiers(text)
     if not counts:
-        values = _scale_rows(rows, 1 + np.log(values), len(text.labels))
+        values = 1 + np.log(values)
+        values *= ROW_NORM / np.sqrt(np.bincount(rows, values**2, minlength=len(text.labels)))[rows]
     shape = (len(text.labels), len(text.names))
     dtype = index_dtype(*shape, len(values))
     indptr = np.searchsorted(rows, np.arange(shape[0] + 1)).astype(dtype)
@@ -139,11 +140,6 @@ def _count_identifiers(text: _Text) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     column[np.array(alphabetical)[np.argsort(-frequency[alphabetical], kind="stable")]] = np.arange(features)
     keys, counts = np.unique(rows * features + column[text.words], return_counts=True)
     return keys // features, keys % features, counts
-
-
-def _scale_rows(rows: np.ndarray, values: np.ndarray, n_rows: int) -> np.ndarray:
-    """Return the values [entries] with each row scaled to the 2-norm `ROW_NORM`; `rows` is the row of each entry."""
-    return ROW_NORM * values / np.sqrt(np.bincount(rows, values**2, minlength=n_rows))[rows]
 
 
 register(Source("stdlib", make, ORIGIN, LICENCE, fingerprint=lambda **parameters: sys.version))

@@ -300,7 +300,11 @@ def files_of(folder: Path) -> list[Path]:
 
     Raises DataError if there is none, or a subfolder contains a folder.
     """
-    entries = [entry for entry in sorted(folder.glob("*/*")) if not _is_hidden(entry, folder)]
+    entries = [
+        entry
+        for entry in sorted(folder.glob("*/*"))
+        if not any(part.startswith(".") for part in entry.relative_to(folder).parts)
+    ]
     if inner := next((entry for entry in entries if entry.is_dir()), None):
         raise DataError(
             f"{inner} is a folder in the folder of a class; give the folder whose sub-folders are the classes."
@@ -314,11 +318,6 @@ def files_of(folder: Path) -> list[Path]:
 def files_read(path: str | os.PathLike, labels: str | os.PathLike | None = None, **rest: Any) -> list[Any]:
     """Return the paths that the source reads: file or folder, file of labels (or None), a folder's entries."""
     return [path, labels, *(sorted(Path(path).glob("*/*")) if Path(path).is_dir() else ())]
-
-
-def _is_hidden(entry: Path, folder: Path) -> bool:
-    """Return whether a path below `folder` has a component that begins with a dot."""
-    return any(part.startswith(".") for part in entry.relative_to(folder).parts)
 
 
 LICENCE = "that of the files"

@@ -4,10 +4,9 @@ Lines are read by compiled code (`svmlight_rows`), which is fast and does not sa
 refuses is read once more line by line for the message.
 """
 
-import contextlib
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple, final
 
 import numpy as np
@@ -227,9 +226,6 @@ def joined(parts: Iterable[TextRows]) -> TextRows:
     return TextRows(**{name: np.concatenate(fields.pop(name)) for name in TextRows._fields})
 
 
-Line = tuple[int, bytes]
-"""A line: its number in the file, from 1, and its text."""
-
 _QUERY = b"qid:"
 _INTEGER = re.compile(rb"[+-]?[0-9]+")
 _NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -272,25 +268,6 @@ def _query_fault(token: bytes) -> str:
     return ""
 
 
-def parse(
-    lines: Sequence[Line], path: str, features: int | None, zero_based: bool, dtype: DTypeLike = np.float32
-) -> tuple[scipy.sparse.csr_array, np.ndarray]:
-    """Return the csr matrix [rows, features] of lines that each hold a row, and their labels float64 [rows].
-
-    Columns count from 0 in the result, and from 0 or 1 in the text. With `features` None there are as many as the
-    highest one tells. Refused (`DataError`, with file and line): what is no number, infinite or NaN, columns that are
-    negative, beyond `features`, unsorted or twice in a row. `qid:` after the label is passed over.
-    """
-    rows = _read_lines(lines)
-    if rows is not None:
-        with contextlib.suppress(InvalidLineError):
-            return csr_of(rows, features, zero_based, dtype), rows.labels
-    for number, text in lines:
-        if fault := _fault(text, features, zero_based, np.dtype(dtype)):
-            raise DataError(f"{path}:{number}: {fault}")
-    raise DataError(f"{path}: lines {lines[0][0]} to {lines[-1][0]} cannot be read as svmlight text.")
-
-
 def csr_of(
     rows: TextRows, features: int | None, zero_based: bool, dtype: DTypeLike = np.float32
 ) -> scipy.sparse.csr_array:
@@ -328,16 +305,6 @@ def first_fault(path: str | os.PathLike, features: int | None, zero_based: bool,
             if holds_row(text) and (fault := _fault(text, features, zero_based, np.dtype(np.float32), several)):
                 return f"{path}:{number}: {fault}"
     return ""
-
-
-def _read_lines(lines: Sequence[Line]) -> TextRows | None:
-    """Return the rows of `lines` (number, text); None if one is invalid or contains no row."""
-    block = b"\n".join([text for _, text in lines] + [b""])
-    try:
-        rows = read_rows(block)
-    except InvalidLineError:
-        return None
-    return rows if len(rows.labels) == len(lines) else None
 
 
 def _fault(text: bytes, features: int | None, zero_based: bool, dtype: np.dtype, several: bool = False) -> str:
