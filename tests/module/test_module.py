@@ -31,7 +31,7 @@ def by_numpy(weights: dict, feed: data.Batches, epochs: int, rate: float) -> tup
 
 
 @pytest.mark.parametrize("weight_format", ["dense", "row_sparse"])
-@pytest.mark.parametrize("last", ["keep", "discard", "pad", "roll_over"])
+@pytest.mark.parametrize("last", ["keep", "discard", "pad"])
 @pytest.mark.parametrize("shuffle", [False, True])
 @pytest.mark.parametrize("ahead", [False, True])
 def test_fit_does_what_numpy_does(weight_format, last, shuffle, ahead):

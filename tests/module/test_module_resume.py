@@ -97,7 +97,7 @@ def test_a_training_may_be_stopped_again_and_again(tmp_path):
     assert small.same(module.weights(), through.weights())
 
 
-@pytest.mark.parametrize("last", ["keep", "discard", "pad", "roll_over"])
+@pytest.mark.parametrize("last", ["keep", "discard", "pad"])
 @pytest.mark.parametrize("shuffle", [False, True])
 @pytest.mark.parametrize("workers", [1, 3])
 def test_however_batches_are_cut_and_over_a_store(tmp_path, last, shuffle, workers):

@@ -56,7 +56,7 @@ def test_a_training_in_calls_is_that_of_the_kernels(made, model):
 
 @pytest.mark.parametrize(
     "settings",
-    [{"optimizer": "adam"}, {"shuffle": False}, {"last": "pad"}, {"last": "roll_over"}, {"last": "discard"},
+    [{"optimizer": "adam"}, {"shuffle": False}, {"last": "pad"}, {"last": "discard"},
      {"intercept": False}, {"batch_rows": 1}, {"batch_rows": 500}],
     ids=str,
 )  # fmt: skip

@@ -424,7 +424,7 @@ class DeviceRun(Training):
 
     def _new_launching(self) -> DeviceExecution[Any]:
         """Return the execution that the setup requests, sized for the largest batch."""
-        is_full = self.setup.last in ("pad", "roll_over")  # also where the data has fewer rows than a batch
+        is_full = self.setup.last == "pad"  # also where the data has fewer rows than a batch
         rows = self.setup.batch_rows if is_full else min(self.setup.batch_rows, self.batches.total)
         arguments = self.setup, self.session, self.optimizer, (self.weights, *self.states), self.model.loss, rows
         return InGraph(*arguments, self.batches) if self.setup.launch == "graph" else ByKernel(*arguments)

@@ -61,7 +61,7 @@ def test_batches_that_are_cut_together_are_those_cut_alone_and_bring_their_plans
     assert len(together) == len(alone)
     assert sum(batch.planned is not None for batch in together) > 30
     for one, other in zip(together, alone, strict=True):
-        assert (one.rows_index.tolist(), one.rolled, one.pad) == (other.rows_index.tolist(), other.rolled, other.pad)
+        assert (one.rows_index.tolist(), one.pad) == (other.rows_index.tolist(), other.pad)
         assert (one.y.tolist(), one.is_copy, other.planned) == (other.y.tolist(), True, None)
         for name in ("indptr", "indices", "data"):
             assert getattr(one.x, name).dtype == getattr(other.x, name).dtype
@@ -139,28 +139,6 @@ def test_matrix_classes_and_explicit_zeros_are_kept():
 
 
 @pytest.mark.parametrize("shuffle", [False, True])
-@pytest.mark.parametrize("total", [1, 3, 10])
-@pytest.mark.parametrize("rows", [1, 2, 3, 4, 7, 25])
-def test_rolling_over_deals_out_the_rows_of_all_epochs_without_gap_or_repetition(shuffle, total, rows):
-    x, y = matrix(total), np.arange(total)
-    rolling = Batches(x, y, rows, shuffle=shuffle, seed=3, last="roll_over")
-    orders = Batches(x, y, total, shuffle=shuffle, seed=3)
-    sequence = np.concatenate([next(orders.epoch(number)).rows_index for number in range(30)])
-    dealt = []
-    for number in range(30):
-        parts = epoch(rolling, number)
-        assert len(parts) == rolling.count(number)
-        assert all(len(batch.rows_index) == rows and not batch.pad for batch in parts)
-        assert sum(batch.rolled for batch in parts) == (number * total % rows if parts else 0)
-        dealt += [batch.rows_index for batch in parts]
-        for batch in parts:
-            np.testing.assert_array_equal(batch.y, y[batch.rows_index])
-            np.testing.assert_array_equal(batch.x.toarray(), x.toarray()[batch.rows_index])
-    assert len(dealt) == 30 * total // rows
-    np.testing.assert_array_equal(np.concatenate(dealt), sequence[: 30 * total // rows * rows])
-
-
-@pytest.mark.parametrize("shuffle", [False, True])
 @pytest.mark.parametrize(("last", "rows"), possible_batches(LAST, [3, 25], 10))
 def test_an_epoch_can_be_entered_at_any_batch(shuffle, last, rows):
     x, y = {"a": matrix(10), "b": RNG.standard_normal((10, 2, 2))}, {"c": matrix(10), "d": np.arange(10)}
@@ -171,7 +149,7 @@ def test_an_epoch_can_be_entered_at_any_batch(shuffle, last, rows):
             rest = list(again.epoch(number, first))
             assert len(rest) == max(len(parts) - first, 0)
             for batch, expected in zip(rest, parts[first:], strict=True):
-                assert (batch.pad, batch.rolled) == (expected.pad, expected.rolled)
+                assert batch.pad == expected.pad
                 np.testing.assert_array_equal(batch.rows_index, expected.rows_index)
                 np.testing.assert_array_equal(batch.data["b"], expected.data["b"])
                 np.testing.assert_array_equal(batch.labels["c"].toarray(), expected.labels["c"].toarray())
@@ -232,7 +210,7 @@ def test_settings_say_what_batches_depend_on():
             r"x is csc; mini-batches are cut from csr, dense, row_sparse: formats.to_format\(",
         ),
         (lambda: {"rows": 0}, "rows is 0; it is the number of rows of a mini-batch, 1 or more"),
-        (lambda: {"last": "fill"}, "last is 'fill'; it is one of keep, discard, pad, roll_over"),
+        (lambda: {"last": "fill"}, "last is 'fill'; it is one of keep, discard, pad"),
         (lambda: {"rows": 12, "last": "discard"}, "rows=12 with last='discard' leaves no batch of 11 rows; use 'keep'"),
     ],
 )
@@ -253,7 +231,7 @@ def test_batches_say_what_they_hold_without_their_values():
     batches = Batches(np.ones((5, 3)), {"score": np.ones(5), "rank": np.ones((5, 2))}, rows=2, last="pad")
     held = ["data dense [{0}, 3]", "score dense [{0}]", "rank dense [{0}, 2]"]
     assert repr(batches) == f"<Batches {', '.join(held).format(5)}: rows=2, last='pad', shuffle=False>"
-    assert repr([*batches.epoch()][-1]) == f"<Batch {', '.join(held).format(2)}, pad=1, rolled=0>"
+    assert repr([*batches.epoch()][-1]) == f"<Batch {', '.join(held).format(2)}, pad=1>"
 
 
 @pytest.mark.parametrize("shuffle", [False, True])

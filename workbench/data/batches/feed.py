@@ -19,7 +19,7 @@ from kernels.plan import BatchPlan
 from workbench import formats
 from workbench.data.errors import DataError
 
-LAST = ("keep", "discard", "pad", "roll_over")
+LAST = ("keep", "discard", "pad")
 """What becomes of the rows at the end of an epoch that fill no batch."""
 
 
@@ -27,26 +27,25 @@ LAST = ("keep", "discard", "pad", "roll_over")
 class Batch:
     """Some rows of the data: arrays and labels by name, R rows each, `rows_index` int64 [R] their numbers in the data.
 
-    The last `pad` rows repeat rows of the same epoch to fill the batch; the first `rolled` ones were left over by an
-    earlier epoch. `x` and `y` are the data and the labels where there is one of each. `others` are what a model reads
-    in addition to X, of a batch that was completed. With `is_copy` the arrays were made for it alone, of checked ones.
+    The last `pad` rows repeat rows of the same epoch to fill the batch. `x` and `y` are the data and the labels where
+    there is one of each. `others` are what a model reads in addition to X, of a batch that was completed. With
+    `is_copy` the arrays were made for it alone, of checked ones.
     """
 
     data: Mapping[str, Any]
     labels: Mapping[str, Any]
     rows_index: np.ndarray
     pad: int = 0
-    rolled: int = 0
     others: Mapping[str, Any] = field(default_factory=dict)
     is_copy: bool = False
     planned: Callable[[], BatchPlan | None] | None = None
     """Function that gives the batch plan of `x`, a csr array, for a batch that was cut and planned with others."""
 
     def __repr__(self) -> str:
-        """Return name, format and shape of each array, `pad` and `rolled` as one line."""
+        """Return name, format and shape of each array, `pad` as one line."""
         arrays = {**self.data, **self.labels}.items()
         shapes = ", ".join(f"{name} {formats.format_of(array)} {list(array.shape)}" for name, array in arrays)
-        return f"<Batch {shapes}, pad={self.pad}, rolled={self.rolled}>"
+        return f"<Batch {shapes}, pad={self.pad}>"
 
     @property
     def x(self) -> Any:
@@ -107,10 +106,8 @@ def check_last(last: str, rows: int) -> None:
         raise DataError(f"last is {last!r}; it is one of {', '.join(LAST)}.")
 
 
-def count_batches(total: int, rows: int, last: str, number: int) -> int:
-    """Return the number of batches of `rows` rows in epoch `number` of `total` rows; `last` is one of `LAST`."""
-    if last == "roll_over":
-        return (number + 1) * total // rows - number * total // rows
+def count_batches(total: int, rows: int, last: str) -> int:
+    """Return the number of batches of `rows` rows in an epoch of `total` rows; `last` is one of `LAST`."""
     return total // rows if last == "discard" else -(-total // rows)
 
 

@@ -32,19 +32,16 @@ class Batches(Feed):
     epoch, the same for the same `seed` and epoch; rows are then copied.
 
     `last` says what becomes of the rows at the end of an epoch that fill no batch: `keep` them as a smaller one,
-    `discard` them, `pad` them with the first rows of the epoch (again and again, where those do not suffice), or
-    `roll_over`: the next epoch starts with them. With `dense`, a type, batches of csr data of that type, and of dense
-    data in uint8 or float16, are made dense in it, in memory that serves again once nobody holds it. Wrong arguments,
-    and a set without rows, are refused (`DataError`).
+    `discard` them, or `pad` them with the first rows of the epoch (again and again, where those do not suffice).
+    With `dense`, a type, batches of csr data of that type, and of dense data in uint8 or float16, are made dense in
+    it, in memory that serves again once nobody holds it. Wrong arguments, and a set without rows, are refused
+    (`DataError`).
 
     >>> x, y = np.eye(5, dtype=np.float32), np.arange(5)
     >>> [batch.y.tolist() for batch in Batches(x, y, rows=2).epoch(0)]
     [[0, 1], [2, 3], [4]]
     >>> [(batch.y.tolist(), batch.pad) for batch in Batches(x, y, rows=2, last="pad").epoch(0)]
     [([0, 1], 0), ([2, 3], 0), ([4, 0], 1)]
-    >>> rolling = Batches(x, y, rows=2, last="roll_over")
-    >>> [[batch.y.tolist() for batch in rolling.epoch(number)] for number in range(2)]
-    [[[0, 1], [2, 3]], [[4, 0], [1, 2], [3, 4]]]
     """
 
     x: Any
@@ -123,12 +120,12 @@ class Batches(Feed):
         return sum(array.nbytes if isinstance(array, MadeDense) else formats.nbytes(array) for _, _, array in self.data)
 
     def __len__(self) -> int:
-        """Return the number of batches of the first epoch; with "roll_over" others may have one more or less."""
+        """Return the number of batches of an epoch."""
         return self.count(0)
 
     def count(self, number: int = 0) -> int:
         """Return the number of batches of epoch `number`."""
-        return count_batches(self.total, self.rows, self.last, number)
+        return count_batches(self.total, self.rows, self.last)
 
     @functools.cached_property
     def at_once(self) -> int:
@@ -140,11 +137,6 @@ class Batches(Feed):
         shared: dict[str, int | str | bool] = {"total": self.total, "rows": self.rows, "last": self.last}
         return shared | {"shuffle": self.shuffle} | ({"seed": self.seed} if self.shuffle else {})
 
-    def _span(self, number: int) -> tuple[int, int]:
-        """Return (first, last + 1) of the positions of an epoch in the endless sequence of the rows of all epochs."""
-        begin, end = number * self.total, (number + 1) * self.total
-        return (begin // self.rows * self.rows if self.last == "roll_over" else begin), end
-
     def epoch(self, number: int = 0, first: int = 0) -> Iterator[Batch]:
         """Yield the batches of epoch `number` from batch `first` on, both counted from 0.
 
@@ -154,42 +146,30 @@ class Batches(Feed):
         for name, _, array in (*self.data, *self.labels):
             slicing.require_unchanged(array, name)
         at, count, at_once = first, self.count(number), self.at_once
-        order = _Order(self.total, self.seed) if self.shuffle else None
+        order = _drawn(self.total, self.seed, number) if self.shuffle and at < count else None
         while at < count:
-            if order is not None and at_once > 1 and (rows := self._rows_together(number, at, at_once, order)).size:
+            rows = np.empty(0, np.int64)
+            if order is not None and at_once > 1:
+                rows = order[at * self.rows : (at + at_once) * self.rows]
+                rows = rows if self.last == "keep" else rows[: rows.size // self.rows * self.rows]
+            if rows.size:
                 stretch = BatchChunk(self, rows)
                 at += len(stretch)
                 yield from stretch.batches()
             else:
-                yield self._alone(number, at, order)
+                yield self._alone(at, order)
                 at += 1
 
-    def _rows_together(self, number: int, at: int, at_once: int, order: "_Order") -> np.ndarray:
-        """Return the row indices, int64, of `at_once` batches from batch `at` on.
-
-        Empty if that begins with rolled-over rows. Without `last` "keep", rows that fill no batch are left out.
-        """
-        begin = self._span(number)[0] + at * self.rows - number * self.total
-        rows = order.of_epoch(number)[begin : begin + at_once * self.rows] if begin >= 0 else np.empty(0, np.int64)
-        return rows if self.last == "keep" else rows[: rows.size // self.rows * self.rows]
-
-    def _alone(self, number: int, at: int, order: "_Order | None") -> Batch:
-        """Return batch `at` of epoch `number` in the given row order (None: as stored), padded if `last` is "pad"."""
-        start, stop = self._span(number)
-        begin = start + at * self.rows
-        end = min(begin + self.rows, stop)
+    def _alone(self, at: int, order: np.ndarray | None) -> Batch:
+        """Return batch `at` of an epoch in the given row order (None: as stored), padded if `last` is "pad"."""
+        begin, end = at * self.rows, min((at + 1) * self.rows, self.total)
         pad = self.rows - (end - begin) if self.last == "pad" else 0
-        rolled = max(min(number * self.total - begin, self.rows), 0)
-        whole = begin // self.total
-        if not pad and whole == (end - 1) // self.total:  # as most are
-            begin, end = begin - whole * self.total, end - whole * self.total
-            if order is None:
-                return self._slice_batch(begin, end, rolled)
-            return self.of_rows(order.of_epoch(whole)[begin:end], 0, rolled)
-        places = np.arange(begin, end)
-        if pad:
-            places = np.concatenate([places, start + np.arange(pad) % self.total])
-        return self.of_rows(places % self.total if order is None else order.rows(places), pad, rolled)
+        if order is None and not pad:
+            data = {name: slicing.slice_range(format, array, begin, end) for name, format, array in self.data}
+            labels = {name: slicing.slice_range(format, array, begin, end) for name, format, array in self.labels}
+            return Batch(data, labels, np.arange(begin, end))
+        places = np.concatenate([np.arange(begin, end), np.arange(pad) % self.total])
+        return self.of_rows(places if order is None else order[places], pad)
 
     def order(self, number: int = 0) -> np.ndarray:
         """Return the row indices of the batches of epoch `number`, one batch after the other, int64.
@@ -197,21 +177,8 @@ class Batches(Feed):
         Each batch has `rows` of them, the last perhaps fewer. Raises as `epoch` does.
         """
         self._require_unchanged(number)
-        if self.shuffle and self.last == "keep" and self.total:
-            return _drawn(self.total, self.seed, number)
-        start, stop = self._span(number)
-        count = self.count(number) * self.rows
-        places = np.arange(start, start + count if self.last in ("discard", "pad", "roll_over") else stop)
-        if self.last == "pad":
-            places[stop - start :] = start + np.arange(places.size - (stop - start)) % self.total
-        if not self.shuffle or not places.size:
-            before = start // self.total * self.total
-            if places.size and places[-1] - before < self.total:  # of one epoch: no row takes a division
-                places -= before
-                return places
-            return places % self.total
-        order = _Order(self.total, self.seed)
-        return order.of_epoch(number) if places.size == self.total == stop - start else order.rows(places)
+        order = _drawn(self.total, self.seed, number) if self.shuffle else np.arange(self.total)
+        return order if self.last == "keep" else np.resize(order, self.count(number) * self.rows)
 
     def _require_unchanged(self, number: int) -> None:
         """Raise DataError for a negative epoch `number`, FormatError if sparse data changed after its validation."""
@@ -232,49 +199,16 @@ class Batches(Feed):
         self._require_unchanged(first)
         return np.concatenate([_drawn(self.total, self.seed, number) for number in range(first, first + count)])
 
-    def _slice_batch(self, start: int, stop: int, rolled: int) -> Batch:
-        """Return the batch of rows start to stop - 1, as views; its first `rolled` rows belong to the epoch before."""
-        data = {name: slicing.slice_range(format, array, start, stop) for name, format, array in self.data}
-        labels = {name: slicing.slice_range(format, array, start, stop) for name, format, array in self.labels}
-        return Batch(data, labels, np.arange(start, stop), 0, rolled)
-
-    def of_rows(self, rows: np.ndarray, pad: int = 0, rolled: int = 0) -> Batch:
-        """Return the batch of the rows with indices `rows`, int64 [R], copied; `pad` and `rolled` are stored in it."""
+    def of_rows(self, rows: np.ndarray, pad: int = 0) -> Batch:
+        """Return the batch of the rows with indices `rows`, int64 [R], copied; `pad` is stored in it."""
         data = {name: slicing.gather_rows(format, array, rows) for name, format, array in self.data}
         labels = {name: slicing.gather_rows(format, array, rows) for name, format, array in self.labels}
-        return Batch(data, labels, rows, pad, rolled, is_copy=True)
+        return Batch(data, labels, rows, pad, is_copy=True)
 
 
 def _drawn(total: int, seed: int, number: int) -> np.ndarray:
     """Return the random order of `total` rows in epoch `number`, int64, the same for the same seed."""
     return permutation(np.random.default_rng((seed, number)), total)
-
-
-class _Order:
-    """Random orders of the rows, one per epoch.
-
-    The latest ones are cached, since a batch rarely spans more than two.
-    """
-
-    def __init__(self, total: int, seed: int) -> None:
-        """Set up orders of `total` rows that depend on `seed`; none is drawn yet."""
-        self.total, self.seed = total, seed
-        self.drawn: dict[int, np.ndarray] = {}
-
-    def of_epoch(self, number: int) -> np.ndarray:
-        """Return the row order of epoch `number`, int64 [total]; cached for this epoch and the one before."""
-        if number not in self.drawn:
-            self.drawn = {known: order for known, order in self.drawn.items() if known == number - 1}
-            self.drawn[number] = _drawn(self.total, self.seed, number)
-        return self.drawn[number]
-
-    def rows(self, places: np.ndarray) -> np.ndarray:
-        """Return the row indices, int64 [R], at ascending positions int64 [R] of the sequence of all epochs."""
-        epochs, within = np.divmod(places, self.total)
-        if epochs[0] == epochs[-1]:
-            return self.of_epoch(int(epochs[0]))[within]
-        parts = [self.of_epoch(int(number))[within[epochs == number]] for number in np.unique(epochs)]
-        return np.concatenate(parts)
 
 
 def _name_arrays(arrays: Any, default: str, what: str) -> dict[str, Any]:

@@ -71,12 +71,12 @@ class StoredBatches(Feed):
             raise DataError(f"rows={self.rows} with last='discard' leaves no batch of {self.total} rows; use 'keep'.")
 
     def __len__(self) -> int:
-        """Return the number of batches of the first epoch; with "roll_over" others may have one more or less."""
+        """Return the number of batches of an epoch."""
         return self.count(0)
 
     def count(self, number: int = 0) -> int:
         """Return the number of batches of epoch `number`."""
-        return count_batches(self.total, self.rows, self.last, number)
+        return count_batches(self.total, self.rows, self.last)
 
     def settings(self) -> dict[str, int | str | bool]:
         """Return the settings that decide a batch's rows: total, rows, last, shuffle, seed and buffer_rows."""
@@ -98,7 +98,7 @@ class StoredBatches(Feed):
         """
         check_position(number, first)
         self.x.check_unchanged()
-        yield from self._rolling(number, first) if self.last == "roll_over" else self._one_pass(number, first)
+        yield from self._one_pass(number, first)
 
     def _one_pass(self, number: int, first: int) -> Iterator[Batch]:
         """Yield the batches of epoch `number` from batch `first` on.
@@ -113,20 +113,6 @@ class StoredBatches(Feed):
                 opening = itertools.chain.from_iterable(self._stretches(number, 0) for _ in itertools.count())
                 parts += _Rows(opening, self.x).take(pad)
             yield self._batch(parts, pad)
-
-    def _rolling(self, number: int, first: int) -> Iterator[Batch]:
-        """Yield the batches of epoch `number` from batch `first` on.
-
-        Rows that fill no batch are left to the next epoch.
-        """
-        begin = (number * self.total // self.rows + first) * self.rows
-        epoch, within = divmod(begin, self.total)
-        later = itertools.chain.from_iterable(self._stretches(one, 0) for one in itertools.count(epoch + 1))
-        rows = _Rows(itertools.chain(self._stretches(epoch, within), later), self.x)
-        for _ in range(first, self.count(number)):
-            rolled = max(min(number * self.total - begin, self.rows), 0)
-            yield self._batch(rows.take(self.rows), 0, rolled)
-            begin += self.rows
 
     def _stretches(self, number: int, first: int) -> Iterator[_Stretch]:
         """Yield the rows of epoch `number` in order as chunks, without the `first` ones.
@@ -143,17 +129,17 @@ class StoredBatches(Feed):
             yield _Stretch(order.rows_of(blocks)[within], held, within)
             del held
 
-    def _batch(self, parts: list[tuple[np.ndarray, Any]], pad: int, rolled: int = 0) -> Batch:
+    def _batch(self, parts: list[tuple[np.ndarray, Any]], pad: int) -> Batch:
         """Return a batch of parts (row indices, CSR array), dense in a pooled buffer if `dense` is their dtype.
 
-        Its last `pad` rows repeat others; its first `rolled` rows are left over from the epoch before.
+        Its last `pad` rows repeat others.
         """
         rows = np.concatenate([numbers for numbers, _ in parts])
         labels = {} if self.y is None else {"label": self.y[rows]}
         x, is_made = stack_csr([x for _, x in parts]), self.buffers is not None and self.x.dtype == self.dense
         if self.buffers is not None and is_made:
             x = self.buffers.of_csr(x)
-        return Batch({"data": x}, labels, rows, pad, rolled, is_copy=is_made)
+        return Batch({"data": x}, labels, rows, pad, is_copy=is_made)
 
 
 class _Rows:
