@@ -3,7 +3,6 @@
 import bz2
 import codecs
 import gzip
-import io
 import lzma
 import os
 import sys
@@ -113,7 +112,6 @@ def test_other_encodings_come_as_utf_8(path):
         path.write_bytes(text.encode(encoding))
         with opened.open_text(path, encoding) as file:
             assert file.read().decode() == text
-            assert not file.seekable()
 
 
 def test_an_endless_line_is_refused(path, monkeypatch):
@@ -158,28 +156,6 @@ def test_a_file_that_changes_while_it_is_read_is_told(path):
         path.write_bytes(TEXT[: BLOCK // 2])
         with pytest.raises(DataError, match=r"some.txt has changed while it was read"):
             file.readlines()
-
-
-def test_a_file_that_is_sought_in_tells_places_and_lines_of_its_text(path):
-    content = "é1\né2\né3\n".encode() * BLOCK
-    path.write_bytes(codecs.BOM_UTF8 + content + b" " * 2 * BLOCK + b"\0")
-    with opened.open_text(path) as file:
-        assert file.seekable()
-        assert file.read(4) == content[:4]
-        assert file.tell() == 4
-        for place in (0, 9, 1, 5 * BLOCK, 7):  # in the middle of a character, too
-            assert file.seek(place) == place
-            assert file.read(3) == content[place : place + 3]
-            assert file.tell() == place + 3
-        file.seek(7 * BLOCK + 1)
-        with pytest.raises(NotTextError, match=rf"some.txt:{3 * BLOCK + 1}: a NUL byte"):
-            file.read()
-
-
-def test_packed_text_cannot_be_sought_in(path):
-    path.write_bytes(gzip.compress(TEXT))
-    with opened.open_text(path) as file, pytest.raises(io.UnsupportedOperation, match="not seekable"):
-        file.seek(3)
 
 
 def test_the_line_of_a_row_passes_over_lines_without_one(path):

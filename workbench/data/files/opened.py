@@ -105,9 +105,6 @@ PACKINGS: tuple[tuple[bytes, str, Unpacker], ...] = (
 _BZIP2_BLOCKS = (b"1AY&SY", b"\x17\x72\x45\x38\x50\x90")
 """What follows the fourth byte of bzip2: the first block, or the end of one that holds nothing."""
 
-_FOLLOWING = bytes(range(0x80, 0xC0))
-"""Bytes of a character in UTF-8 but for its first."""
-
 
 def refuse_endless(path: str | os.PathLike) -> None:
     """Raise DataError if `path` is a pipe or device.
@@ -138,7 +135,7 @@ def open_text(
 ) -> io.BufferedReader:
     """Open a text file as a checked stream of UTF-8 bytes, decompressed, without byte order mark.
 
-    The stream can seek if the file is uncompressed UTF-8. `encoding` is that of the file; UTF-16 and UTF-32 are
+    `encoding` is that of the file; UTF-16 and UTF-32 are
     recognised by the first bytes. `advice` ends the error message for bytes of another encoding.
 
     Reading raises `DataError` with file and line: at bytes of another encoding and at NUL (`NotTextError`); at a line
@@ -248,7 +245,6 @@ class CheckedText(io.RawIOBase):
         self._ready = b""
         self._checked = self._line_bytes = 0
         self._lines: int | None = 0
-        self._is_entered = False
         with contextlib.ExitStack() as files:
             self._source = files.enter_context(io.BufferedReader(WatchedFile(path)))
             self._packing, unpack = _detect_compression(self._source)
@@ -256,14 +252,15 @@ class CheckedText(io.RawIOBase):
             self._stream = files.enter_context(unpack(self._source))
             self._first = self._read_unpacked(BYTES_OF_ENCODING)
             self._files = files.pop_all()
-        self._skipped = 0
         if self._is_utf8 and self._first.startswith(codecs.BOM_UTF8):
-            self._skipped = self._checked = len(codecs.BOM_UTF8)
+            self._checked = len(codecs.BOM_UTF8)
             self._first = self._first.removeprefix(codecs.BOM_UTF8)
         elif self._is_utf8 and (found := encoding_of(self._first)):
             self._is_utf8, self._encoding = False, found
             self._decoder = codecs.getincrementaldecoder(found)()
-        if self.seekable():  # an error counts in the file: counting here costs more than all other checks
+        if (
+            not self._packing and self._is_utf8
+        ):  # an error counts in the file: counting here costs more than all other checks
             self._lines = None
 
     @property
@@ -275,10 +272,6 @@ class CheckedText(io.RawIOBase):
         """Return True."""
         return True
 
-    def seekable(self) -> bool:
-        """Return whether the stream can seek: the file is uncompressed and UTF-8."""
-        return not self._packing and self._is_utf8
-
     def fileno(self) -> int:
         """Return the file descriptor of the open file."""
         return self._source.fileno()
@@ -288,22 +281,6 @@ class CheckedText(io.RawIOBase):
         if not self.closed:
             self._files.close()
         super().close()
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Move to byte `offset` of the text, behind a byte order mark, and return the new position.
-
-        Raises io.UnsupportedOperation for compressed files and those not in UTF-8.
-        """
-        if not self.seekable():
-            raise io.UnsupportedOperation(f"{self.path} is packed or not UTF-8 and is read from its beginning only")
-        if whence == os.SEEK_CUR and offset == 0:
-            return self._source.tell() - self._skipped - len(self._first) - len(self._ready)
-        self._checked = self._source.seek(offset + (self._skipped if whence == os.SEEK_SET else 0), whence)
-        place = self._checked - self._skipped
-        self._ready = self._first = b""
-        self._line_bytes, self._is_entered = 0, place > 0
-        self._decoder.reset()
-        return place
 
     def readinto(self, buffer: Any) -> int:
         """Fill `buffer` with the next checked bytes and return their number, 0 at the end of the file.
@@ -355,14 +332,11 @@ class CheckedText(io.RawIOBase):
         UTF-8 input is checked and returned as it is. Empty `raw` means the end of the file. Raises NotTextError with
         the line at bytes that are invalid in the encoding.
         """
-        checked = raw
-        if self._is_entered:  # perhaps in the middle of a character, whose bytes that follow are up to three
-            checked, self._is_entered = raw[:3].lstrip(_FOLLOWING) + raw[3:], False
         held = self._decoder.getstate()[0]
-        if self._is_utf8 and not held and checked.isascii():
+        if self._is_utf8 and not held and raw.isascii():
             return raw
         try:
-            text = self._decoder.decode(checked, not raw)
+            text = self._decoder.decode(raw, not raw)
         except UnicodeDecodeError as error:
             wrong = f"the byte {error.object[error.start]:#04x} is not {self._encoding}"
             line = self._line(error.object[: error.start])
@@ -388,7 +362,7 @@ class CheckedText(io.RawIOBase):
     def _line(self, text: bytes = b"") -> int:
         """Return the line number, from 1, at the end of `text`, which follows the bytes that were checked so far.
 
-        For seekable files the lines before are counted by reading the file again.
+        For files in UTF-8 that are not compressed the lines before are counted by reading the file again.
         """
         if self._lines is not None:
             return self._lines + text.count(b"\n") + 1
