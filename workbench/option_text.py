@@ -2,16 +2,39 @@
 
 >>> parsed("hashed=65536, weighting=tfidf, lower=false")
 {'hashed': 65536, 'weighting': 'tfidf', 'lower': False}
->>> written({"variable": "a, b", "hashed": 65536})
+>>> str(Options({"variable": "a, b", "hashed": 65536}))
 "hashed=65536, variable='a, b'"
 """
 
 import re
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
+Plain = str | int | float | None
 _OPTION = re.compile(r"\s*(\w+)\s*=\s*('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^,'\"]*)\s*(?:,|$)")
 _WORDS = {"true": True, "yes": True, "false": False, "no": False, "none": None}
+
+
+class Options(dict[str, Any]):
+    """Options by name, in the order of the names: not changed once made, so it can be hashed.
+
+    Values are text, numbers, bools or None; others become what their text says. As text it is the line that `parsed`
+    reads.
+    """
+
+    def __init__(self, options: Mapping[str, Any] = MappingProxyType({})) -> None:
+        """Take over the options, sorted by name."""
+        plain = ((name, value if isinstance(value, Plain) else _value(str(value))) for name, value in options.items())
+        super().__init__(sorted(plain))
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        """Return the hash of names and values."""
+        return hash(tuple(self.items()))
+
+    def __str__(self) -> str:
+        """Return the options as one line "name=value, name=value"; `parsed` is the inverse."""
+        return ", ".join(f"{name}={_text(value)}" for name, value in self.items())
 
 
 def parsed(text: str, setting: str = "options", example: str = "hashed=65536") -> dict[str, Any]:
@@ -32,11 +55,6 @@ def parsed(text: str, setting: str = "options", example: str = "hashed=65536") -
         options[name] = _value(value)
         at = found.end()
     return options
-
-
-def written(options: Mapping[str, Any]) -> str:
-    """Return the options as one line "name=value, name=value", sorted by name; `parsed` is the inverse."""
-    return ", ".join(f"{name}={_text(value)}" for name, value in sorted(options.items()))
 
 
 def _value(text: str) -> Any:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-KINDS = {str: "text", int: "integer", float: "number", bool: "flag"}
+KINDS = {str: "text", dict: "text", int: "integer", float: "number", bool: "flag"}
 """What a column of each type is called in the table of trial rows."""
 
 
@@ -106,7 +106,7 @@ SETTINGS = (
             say=lambda kind: f"labels as {kind}",
             control=Control("kind", "Labels are", "one", "guessed", "Classes, numbers, or several classes a row; "
                             "guessed: from the file, and reported.", natural="guessed")),
-    Setting("reading", str, None, "how the file is read: parameters of its reader, name=value with commas between",
+    Setting("reading", dict, None, "how the file is read: parameters of its reader, name=value with commas between",
             goes_to=("data",), say=lambda options: f"read with {options}",
             control=Control("reading", "Read with", "text", help="Parameters of the reader, name=value with commas "
                             "between; a wrong name lists all.")),

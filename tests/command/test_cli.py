@@ -190,12 +190,13 @@ def test_training_fills_in_what_suits_the_format(format):
             "workbench: --format 'cssr': Unknown value 'cssr'. Did you mean 'csr'? Expected one of: dense, csr",
         ),
         (["train", "--learning-rate", "0"], "workbench: --learning-rate 0.0: Input should be greater than 0"),
-        (["train", "--dataset", "svmlight"], "needs the option --path"),
+        (["train", "--dataset", "svmlight"], "needs path, a file of yours"),
         (["train", "--dataset", "npz", "--path", "x.npz"], "There is no file x.npz; give the path of a SciPy matrix"),
         (["train", "http://x.org/a.csv"], "http:/x.org/a.csv is an address, and data is read from files; download it"),
         (["train", "-"], "There is no file -; standard input is not read; save it as a file"),
         (["train", "--path", "x.txt"], "There is no file x.txt; give the path of a file or folder of data"),
-        (["train", "--dataset", "stdlib", "--path", "x.txt"], "The data set stdlib takes no path; leave --path out"),
+        (["train", "--dataset", "stdlib", "--path", "x.txt"], "--path 'x.txt': the data set stdlib takes none"),
+        (["advise", "uniform", "--reading", "rows=9"], "--reading 'rows=9': the data set uniform takes none; leave it"),
         (["advise", "stdlib", "--model", "x"], "--model 'x': Unknown value 'x'. Expected one of: bpr"),
         (["train", "--dataset", "uniform", "--rows", "99999999999999", "--features", "9"], "nable to allocate"),
         (["train", "--format", "dense", "--gradient", "row_sparse"], "No rule computes X.T @ G as row_sparse"),
@@ -212,14 +213,14 @@ def test_errors_a_user_can_mend_are_one_message_without_a_traceback(arguments, t
 
 def test_a_path_of_a_data_set_that_has_none_is_refused_before_the_set_is_made(monkeypatch):
     monkeypatch.setattr(data, "describe", None)
-    assert "The data set stdlib takes no path" in str(run("train", "--dataset", "stdlib", "--path", "x.txt").exception)
+    assert "the data set stdlib takes none" in str(run("train", "--dataset", "stdlib", "--path", "x.txt").exception)
 
 
 def test_a_seed_below_zero_is_refused_where_it_is_given():
     came = run("train", "--seed", "-1")
     assert came.exit_code == 2
     assert "--seed" in came.output
-    with pytest.raises(spec.SpecError, match="axis seed = -1: Input should be greater than or equal to 0"):
+    with pytest.raises(spec.SpecError, match="seed = -1: Input should be greater than or equal to 0"):
         spec.parse_spec('name = "x"\naxes.seed = -1')
 
 

@@ -181,7 +181,7 @@ def test_train_guesses_the_reader_of_a_file_as_the_other_commands_do(news, monke
     assert "is read by the data set svmlight" in came.stderr
     assert {name: trained[0][name] for name in ("dataset", "reading")} == {
         "dataset": "svmlight",
-        "reading": "features=50",
+        "reading": {"features": 50},
     }
 
 

@@ -59,5 +59,5 @@ def test_advise_sweep_and_train_take_the_label(table, monkeypatch):
         with pytest.raises(Done):
             typed(*words, "--label", "answer")
     assert taken["advise"][1]["label"] == "answer"
-    assert "label=answer" in taken["train"][0]["reading"]
+    assert taken["train"][0]["reading"] == {"label": "answer"}
     assert taken["sweep"][1]["reading"] == "label=answer"

@@ -206,9 +206,9 @@ def test_a_study_of_a_given_sweep_is_run_and_read_as_one_of_choices(here, monkey
     assert study.following == ""
     study.start()
     [(came, folder)] = started
-    assert came.axes["reading"] == ("hashed=10", "hashed=20")
+    assert came.axes["reading"] == ({"hashed": 10}, {"hashed": 20})
     assert folder == here / "somewhere"
-    with pytest.raises(SpecError, match="Unknown axis 'hashed'"):
+    with pytest.raises(SpecError, match="Unknown setting 'hashed'"):
         lab.study_of({"name": "sizes", "axes": {"hashed": 10}})
 
 

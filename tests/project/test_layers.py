@@ -46,7 +46,7 @@ ALLOWED = {
     "workbench.plots": {"store", "analysis"},
     "workbench.sweeps": {
         *("formats", "ops", "executor", "models", "optimizers", "data", "metrics", "training", "measure", "store"),
-        *("analysis", "json_text"),
+        *("analysis", "json_text", "option_text"),
     },
     "workbench.advising": {
         *("formats", "ops", "models", "optimizers", "data", "training", "measure", "store", "analysis", "sweeps"),

@@ -89,7 +89,7 @@ def test_the_axis_is_validated_and_defaults_to_cpu():
     assert Configuration().device == "cpu"
     both = spec_of(candidates=({},), device=["cpu", "cuda"], density=0.1)
     assert [configuration.device for configuration in grid.expand_grid(both).configurations] == ["cpu", "cuda"]
-    with pytest.raises(spec.SpecError, match=r"axis device = 'gpu': Unknown value 'gpu'.*Expected one of: cpu, cuda"):
+    with pytest.raises(spec.SpecError, match=r"device = 'gpu': Unknown value 'gpu'.*Expected one of: cpu, cuda"):
         spec_of(device="gpu")
 
 

@@ -78,7 +78,7 @@ def test_what_is_no_graph_anywhere_is_dropped_with_the_reason():
 
 def test_the_axis_is_validated_and_is_part_of_key_and_name():
     with pytest.raises(
-        spec.SpecError, match=r"axis launch = 'magic': Unknown value 'magic'. Expected one of: kernels, graph"
+        spec.SpecError, match=r"launch = 'magic': Unknown value 'magic'. Expected one of: kernels, graph"
     ):
         spec_of(launch="magic")
     here, there = Configuration(device="cuda", **FUSED), Configuration(device="cuda", **GRAPH)

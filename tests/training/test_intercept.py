@@ -155,7 +155,7 @@ def test_it_is_an_axis_and_an_option_of_the_command():
         grid.describe_configuration(configuration)
         == f"{grid.describe_configuration(configuration_of({}))} intercept=True"
     )
-    with pytest.raises(spec.SpecError, match="axis intercept = 'maybe': 'maybe' is text; expected true or false"):
+    with pytest.raises(spec.SpecError, match="intercept = 'maybe': 'maybe' is text; expected true or false"):
         spec.parse_spec('name = "x"\n[axes]\nintercept = "maybe"\n')
 
 

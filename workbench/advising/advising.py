@@ -325,12 +325,14 @@ def _profile_settings(
             raise type(error)(f"{error}\n{why}; for all of it take {part.seconds_for_all:.0f} s or more.") from None
     validate_spec({"name": "advise", "axes": settings})
     if settings.get("device") == "cuda" and not (found := devices.probe()).present:
-        raise SpecError(f"{no_device(found)}\nTake --device cpu.")
+        raise SpecError(f"device = 'cuda': {no_device(found)}\nTake device = 'cpu'.", "device", "cuda")
     loaded = load_named(settings)
     settings = {"model": suggest_model(loaded), **settings}
-    if reason := grid.why_dropped(Configuration(**settings)):
+    configuration = Configuration(**settings)
+    if reason := grid.why_dropped(configuration):
         raise SpecError(reason)
-    return settings, profile(loaded), make_problem(Configuration(**settings))
+    grid.refuse_unread_settings(configuration)
+    return settings, profile(loaded), make_problem(configuration)
 
 
 def _guesses(dataset: data.Dataset, model: str, is_guessed: bool) -> tuple[str, ...]:

@@ -4,18 +4,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from workbench import data, models, option_text
+from workbench import data, models
 from workbench.data import contract
+from workbench.option_text import Options
 from workbench.sweeps.spec import FILES
 
 
-def settings_of(source: str, dataset: str = "", reading: str = "", **given: str) -> tuple[dict[str, Any], str]:
+def settings_of(
+    source: str, dataset: str = "", reading: Mapping[str, Any] | None = None, **given: str
+) -> tuple[dict[str, Any], str]:
     """Return (settings that name the data of `source`, why this reader was chosen; "" if it was not guessed).
 
     `source` is a file, folder or data set's name, `dataset` a reader, `reading` its options, `given` file settings; ""
     for none. DataError if there is no such data or an option does not fit.
     """
-    path, why = Path(source).expanduser(), ""
+    path, why, options = Path(source).expanduser(), "", dict(reading or {})
     if dataset and source in data.names() and not path.exists():
         if dataset != source:
             reader = "path" in data.get(dataset).parameters if dataset in data.names() else True
@@ -29,7 +32,8 @@ def settings_of(source: str, dataset: str = "", reading: str = "", **given: str)
         settings: dict[str, Any] = {"dataset": source}
     elif path.exists():
         if not dataset:
-            dataset, reading, why = contract.guess_reader_options(path, reading)
+            dataset, guessed, why = contract.guess_reader_options(path, options)
+            options |= guessed
         settings = {"dataset": dataset, "path": str(path)}
     else:
         names = ", ".join(data.names())
@@ -39,23 +43,24 @@ def settings_of(source: str, dataset: str = "", reading: str = "", **given: str)
     words = {name: given.pop(name) for name in FILES if name in given and isinstance(known.get(name), str)}
     settings |= {name: _describe_guess(name, value) for name, value in given.items()}
     origin.refuse_unknown(settings.keys() - {"dataset"})
-    options = contract.options_of_source(origin, reading)
+    origin.refuse_unknown(options)
     for name, value in words.items():  # `columns` of readers other than table, which is no file
         if options.setdefault(name, value) != value:
             raise data.DataError(f"{name} is {value!r}, and {options[name]!r} in reading; keep one of them.")
-    return settings | ({"reading": option_text.written(options)} if options else {}), why
+    return settings | ({"reading": Options(options)} if options else {}), why
 
 
 def load_call(settings: Mapping[str, Any]) -> str:
     """Return the Python call that loads the data that these settings name, `settings_of` being where they come from.
 
-    >>> load_call({"dataset": "table", "path": "my clicks.csv", "reading": "label=clicked"})
-    "wb.load('my clicks.csv', dataset='table', reading='label=clicked')"
+    >>> load_call({"dataset": "table", "path": "my clicks.csv", "reading": {"label": "clicked"}})
+    "wb.load('my clicks.csv', dataset='table', label='clicked')"
     >>> load_call({"dataset": "stdlib"})
     "wb.load('stdlib')"
     """
     options = {name: value for name, value in settings.items() if name != "path" and value is not None}
     source = settings.get("path") or options.pop("dataset")
+    options |= options.pop("reading", {})
     return f"wb.load({', '.join([repr(str(source)), *(f'{name}={value!r}' for name, value in options.items())])})"
 
 

@@ -54,7 +54,7 @@ def _without_sizes(reading: Any) -> str | None:
         options = option_text.parsed(reading)
     except ValueError:  # rows may come from anywhere
         return reading
-    return option_text.written({name: value for name, value in options.items() if name not in SIZES}) or None
+    return str(option_text.Options({name: value for name, value in options.items() if name not in SIZES})) or None
 
 
 def takes_all(row: Record) -> bool:

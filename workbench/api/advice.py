@@ -12,7 +12,7 @@ from workbench.advising import advise as measure
 from workbench.advising.advising import SECONDS
 from workbench.advising.source import load_call
 from workbench.api import results, sweeping, training
-from workbench.api.inputs import say, word_for_python
+from workbench.api.inputs import say
 from workbench.api.loading import Loaded, as_typed, receive, refuse_misspelled
 from workbench.api.results import CHARTS, Result
 from workbench.data.errors import DataError
@@ -287,8 +287,6 @@ def advise(
             seconds_spent=spent,
             say=lambda sentence: None if sentence in said else say(as_typed(sentence)),
         )
-    except SpecError as error:
-        raise SpecError(word_for_python(str(error)).replace("Take --device cpu", 'Type device="cpu"')) from None
     except DataError as error:
         raise type(error)(as_typed(str(error))) from None
     return Advice(answer, loaded)

@@ -4,7 +4,6 @@ Libraries are recognised by the module of the object, so that none is imported t
 """
 
 import inspect
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -33,26 +32,6 @@ def in_notebook() -> bool:
 def say(text: str) -> None:
     """Print a remark: to standard output in a notebook, else to standard error."""
     print(text, file=sys.stdout if in_notebook() else sys.stderr)
-
-
-def word_for_python(text: str) -> str:
-    """Return an error message about a sweep's axes or measuring in the words of a Python call.
-
-    >>> word_for_python("axis model = 'logistc': 'logistc' is not known")
-    "model = 'logistc': 'logistc' is not known"
-    >>> word_for_python("axis density names a value twice: [0.1, 0.1]")
-    'density names a value twice: [0.1, 0.1]'
-    >>> word_for_python("measure.seconds_total: Input should be greater than 0").splitlines()[0]
-    'trial_seconds: expected greater than 0.'
-    >>> print(word_for_python("measure.rounds: Input should be less than or equal to 12"))
-    rounds: expected less than or equal to 12.
-    Change rounds, or leave it out.
-    """
-    refused = re.fullmatch(r"(?:measure|limits)\.(\w+): Input should be (.+)", text)
-    if refused:
-        name = "trial_seconds" if refused[1] == "seconds_total" else refused[1]
-        return f"{name}: expected {refused[2].removesuffix('.')}.\nChange {name}, or leave it out."
-    return re.sub(r"\baxis (\w+) (=|names)", r"\1 \2", text)
 
 
 def matrix_of(x: Any, name: str = "X") -> scipy.sparse.csr_array:

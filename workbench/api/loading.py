@@ -16,7 +16,7 @@ from kernels.registry import format_count, nearest, unknown_name
 from workbench import atomic_files, data
 from workbench.advising.source import settings_of
 from workbench.api import inputs
-from workbench.data import Dataset
+from workbench.data import Dataset, contract
 from workbench.data.content import cache_folder
 from workbench.data.dataset.targets import labels_as_named
 from workbench.data.errors import DataError, MissingLabelsError
@@ -510,18 +510,16 @@ def _load_path(source: str | Path, y: Any, label: str | None, given: dict[str, A
     if name not in data.names() and not path_exists(name):
         near = "" if Path(name).suffix or "/" in name else f" Data sets: {', '.join(data.names())}."
         raise FileNotFoundError(f"There is no file {name!r}, seen from {Path.cwd()}.{near}\nCheck the path.")
-    dataset, text = str(given.pop("dataset", "")), str(given.pop("reading", ""))
+    dataset, options = str(given.pop("dataset", "")), contract.reader_options(given.pop("reading", None))
     of_configuration = {key: given.pop(key) for key in ("labels", "columns", "kind") if key in given}
     if isinstance(of_configuration.get("columns"), Mapping | Columns):
         of_configuration["columns"] = _written_columns(of_configuration["columns"])
     if label is not None:
         given["label"] = label
-    if given:
-        from workbench import option_text
-
-        text = option_text.written({**option_text.parsed(text, "reading"), **given})
     try:
-        settings, why = settings_of(name, dataset, text, **{key: str(value) for key, value in of_configuration.items()})
+        settings, why = settings_of(
+            name, dataset, {**options, **given}, **{key: str(value) for key, value in of_configuration.items()}
+        )
         settings = {
             key: str(Path(value).resolve()) if key in ("path", "labels", "columns") else value
             for key, value in settings.items()

@@ -154,5 +154,5 @@ def _request(X: Any, y: Any, label: str | None, run: Any, settings: dict[str, An
         folder = sweeping.run_of(loaded)
         sweeping.write_once(loaded, folder)
         read = sweeping.settings_of(loaded, folder)
-        asked |= {"source": read["path"], "reading": read["reading"], "label": None}
+        asked |= {"source": read["path"], "reading": str(read["reading"]), "label": None}
     return {name: value for name, value in asked.items() if value is not None}

@@ -15,10 +15,11 @@ from workbench import data
 from workbench.advising.source import model_note, suggest_model
 from workbench.analysis import formatting
 from workbench.api import results
-from workbench.api.inputs import in_notebook, say, word_for_python
+from workbench.api.inputs import in_notebook, say
 from workbench.api.loading import Loaded, as_typed, pop_reading, receive
 from workbench.api.results import Result
 from workbench.data.errors import DataError
+from workbench.option_text import Options
 from workbench.study import CHOICES, ChoiceError, suited
 from workbench.study.suited import spec_of
 from workbench.sweeps import grid, run_folder
@@ -179,7 +180,7 @@ def settings_of(loaded: Loaded, folder: Path) -> dict[str, Any]:
     """Return the settings by which a measured process reads the data: those given, or those of X.sparse in `folder`."""
     if loaded.settings:
         return dict(loaded.settings)
-    return {"dataset": "sparse", "path": str((folder / FOLDER).resolve()), "reading": "whole=true"}
+    return {"dataset": "sparse", "path": str((folder / FOLDER).resolve()), "reading": Options({"whole": True})}
 
 
 def write_once(loaded: Loaded, folder: Path) -> None:
@@ -357,7 +358,7 @@ def _spec(choices: Mapping[str, Any], name: str) -> Spec:
     try:
         return spec_of(suited.complete_with_suggestions(choices), name)
     except ChoiceError as error:
-        raise SpecError(word_for_python(str(error))) from None
+        raise SpecError(str(error)) from None
 
 
 def _check(given: Mapping[str, Any]) -> None:

@@ -155,7 +155,7 @@ def estimator_for(loaded: Loaded, model: str | None, parameters: dict[str, Any])
     try:
         validate_spec({"name": "train", "axes": {"optimizer": optimizer}})
     except SpecError as error:
-        raise SpecError(inputs.word_for_python(str(error))) from None
+        raise SpecError(str(error)) from None
     is_by_steps = model not in LINEAR_MODELS or not set(chosen).isdisjoint(OF_STEPS)
     if is_by_steps and "lazy" not in chosen and not is_lazy_exact(Configuration(optimizer=optimizer, decay=decay)):
         chosen["lazy"] = "exact"

@@ -19,10 +19,8 @@ from workbench.analysis.recommendation import Statement
 from workbench.command import data_source, terminal
 from workbench.command.exit_codes import seconds_spent, without_python
 from workbench.command.output import echo
-from workbench.command.training import as_options
 from workbench.sweeps.problem import parameters_of_file
 from workbench.sweeps.progress import Progress as RunProgress
-from workbench.sweeps.spec import SpecError
 
 SHOWN_KEY = 8
 """Letters of a configuration's key that are shown: enough to find its rows by."""
@@ -47,12 +45,9 @@ def advise(
     settings = data_source.settings_with_notice(source, **files) | {
         name: value for name, value in given.items() if value
     }
-    try:
-        answer = advice.advise(
-            settings, seconds, lazy=lazy, folder=folder, follow=follow, seconds_spent=seconds_spent(), say=print_guess
-        )
-    except SpecError as error:
-        raise SpecError(as_options(str(error))) from None
+    answer = advice.advise(
+        settings, seconds, lazy=lazy, folder=folder, follow=follow, seconds_spent=seconds_spent(), say=print_guess
+    )
     if as_json:
         echo(json.dumps(answer.as_json(), indent=1))
     else:

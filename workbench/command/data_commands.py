@@ -121,9 +121,8 @@ def columns(
     workbench data columns clicks.csv --out kinds.toml
     """
     from workbench.command import data_source
-    from workbench.data import contract
 
-    chosen = data_source.columns(source, columns, contract.with_label(reading, label))
+    chosen = data_source.columns(source, columns, reading, label)
     echo(without_python(chosen.text()))
     if out is not None:
         chosen.save(out)
@@ -203,13 +202,14 @@ def show_sources(sources: Iterable[Mapping[str, Any]], as_json: bool) -> None:
     import textwrap
 
     from workbench.command.console import console
-    from workbench.option_text import written
+    from workbench.option_text import Options
 
     for source in sources:
         console.print(source["name"], style="bold", markup=False, highlight=False)
         needs = f"needs {', '.join(source['needs'])}; " if source["needs"] else ""
         parameters = ", ".join(
-            name if value is None else written({name: value}) for name, value in sorted(source["parameters"].items())
+            name if value is None else str(Options({name: value}))
+            for name, value in sorted(source["parameters"].items())
         )
         whence = f"{source['origin']}; licence: {source['licence']}"
         for text in (source["about"], whence, f"{needs}{parameters}"):

@@ -109,7 +109,7 @@ def settings_with_notice(
     """
     from workbench.advising.source import settings_of
 
-    settings, why = settings_of(source, dataset, contract.with_label(reading, label), **given)
+    settings, why = settings_of(source, dataset, contract.with_label(contract.reader_options(reading), label), **given)
     print_reader(source, settings["dataset"], why)
     return settings
 
@@ -129,8 +129,9 @@ def with_source(settings: Mapping[str, Any], source: str, label: str, is_guessed
             settings["path"] = source
     if "path" in settings:
         settings["path"] = str(Path(settings["path"]).expanduser())
+    settings["reading"] = contract.with_label(contract.reader_options(settings.get("reading")), label)
     settings = with_reader(settings) if is_guessed else settings
-    return settings | ({"reading": contract.with_label(settings.get("reading", ""), label)} if label else {})
+    return settings if settings["reading"] else {name: settings[name] for name in settings.keys() - {"reading"}}
 
 
 def with_model(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -158,9 +159,9 @@ def with_reader(settings: Mapping[str, Any]) -> dict[str, Any]:
     """
     if "path" not in settings:
         return dict(settings)
-    dataset, reading, why = contract.guess_reader_options(settings["path"], settings.get("reading", ""))
+    dataset, reading, why = contract.guess_reader_options(settings["path"], settings["reading"])
     print_reader(settings["path"], dataset, why)
-    return {**settings, "dataset": dataset} | ({"reading": reading} if reading else {})
+    return {**settings, "dataset": dataset, "reading": reading}
 
 
 def print_reader(source: str, dataset: str, why: str) -> None:
@@ -169,12 +170,13 @@ def print_reader(source: str, dataset: str, why: str) -> None:
         echo(f"{source} is read by the data set {dataset}: {why}.", err=True)
 
 
-def columns(source: str, columns: str = "", reading: str = "") -> "Columns":
+def columns(source: str, columns: str = "", reading: str = "", label: str = "") -> "Columns":
     """Return the types of the columns of a table; data.DataError if it cannot be read or `reading` is invalid.
 
     `columns` is a file of column types, "" for a guess.
     """
-    options = contract.options_of_source(data.get("table"), reading)
+    options: dict[str, Any] = contract.with_label(contract.reader_options(reading), label)
+    data.get("table").refuse_unknown(options)
     known = inspect.signature(data.guess_columns).parameters
     if others := [name for name in options if name not in known]:
         raise data.DataError(f"reading names {others[0]!r}, on which columns do not depend; leave it out.")

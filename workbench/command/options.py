@@ -182,10 +182,10 @@ def with_choices(command: Callable[..., None]) -> Callable[..., None]:
 
 def with_label_and_seconds(choices: dict[str, str | None], label: str) -> dict[str, str | None]:
     """Return the choices with `label` added to "reading", and --trial-seconds under the name "seconds"."""
-    from workbench.data.contract import with_label
+    from workbench.data import contract
 
     if label:
-        choices = {**choices, "reading": with_label(choices.get("reading") or "", label)}
+        choices = {**choices, "reading": str(contract.with_label(contract.reader_options(choices["reading"]), label))}
     name, option = TRIAL_SECONDS
     given = choices.pop(option, None)
     return choices if given is None else {**choices, name: given}
@@ -205,7 +205,7 @@ def _choice(control: Control) -> inspect.Parameter:
 def _parameter(setting: Setting) -> inspect.Parameter:
     """Return the keyword-only parameter of a command for a setting, with its type, default and help."""
     default = setting.default if setting.train is None else setting.train
-    kind: Any = setting.type
+    kind: Any = str if setting.type is dict else setting.type
     if setting.name in COMPLETED:
         default = None
     if default is None:

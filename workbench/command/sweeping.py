@@ -17,6 +17,7 @@ from workbench import data, formats, store
 from workbench.analysis import formatting
 from workbench.command import terminal
 from workbench.command.data_source import print_reader, with_model
+from workbench.data import contract
 from workbench.study import ChoiceError, suited
 from workbench.study.suited import name_of, spec_of
 from workbench.sweeps import estimate, run_folder
@@ -108,7 +109,7 @@ def _spec_of_choices(chosen: Mapping[str, str]) -> Spec:
             print_reader(chosen["path"], guessed["dataset"], why)
             chosen = {**chosen, **guessed}
         if "path" in chosen and not {"model", "widths"} & set(chosen):
-            chosen = with_model(chosen)
+            chosen = with_model({**chosen, "reading": contract.reader_options(chosen.get("reading"))})
         complete = suited.complete_with_suggestions(chosen)
         suited.refuse_unread(chosen, complete["dataset"])
         return spec_of(complete, name_of(complete))

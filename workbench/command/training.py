@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 import shlex
 import subprocess
 import sys
@@ -28,7 +27,7 @@ from workbench.command.console import console, live, print_line
 from workbench.command.data_source import show_reading
 from workbench.command.output import echo
 from workbench.measure import memory
-from workbench.sweeps.grid import list_unread_settings, setup_of, why_dropped
+from workbench.sweeps.grid import refuse_unread_settings, setup_of, why_dropped
 from workbench.sweeps.problem import HELD_OUT, Problem, make_problem, parameters_of_file
 from workbench.sweeps.spec import Configuration, SpecError, validate_spec
 from workbench.training import PHASES, Run, StepEvent, Training, impossible_reason, make_run
@@ -90,25 +89,15 @@ def settings_to_search(ctx: typer.Context, search: int | None) -> int | None:
 def configuration_of(settings: dict, several: bool = False) -> Configuration:
     """Return the configuration of the command's options, with missing backend, gradient and update filled in.
 
-    The fastest are filled in, or for `several` trainers the usual ones. SpecError, in the words of options, if the
-    configuration is impossible or an option has no effect.
+    The fastest are filled in, or for `several` trainers the usual ones. SpecError if the configuration is impossible or
+    a setting has no effect.
     """
-    try:
-        validate_spec({"name": "train", "axes": settings})
-    except SpecError as error:
-        raise SpecError(as_options(str(error))) from None
+    validate_spec({"name": "train", "axes": settings})
     configuration = Configuration(**complete_settings(settings, fastest=not several)[0])
     if reason := why_dropped(configuration) or impossible_reason(setup_of(configuration)):
-        raise SpecError(as_options(reason))
-    if names := list_unread_settings(configuration):
-        raise SpecError(f"The data set {configuration.dataset} takes no {names[0]}; leave --{names[0]} out.")
+        raise SpecError(reason)
+    refuse_unread_settings(configuration)
     return configuration
-
-
-def as_options(text: str) -> str:
-    """Return a message on a sweep's axes with each axis as an option: "axis batch_rows = 0" as "--batch-rows 0"."""
-    named = re.sub(r"\baxis (\w+) = ", lambda match: f"--{match[1].replace('_', '-')} ", text)
-    return re.sub(r"the axis (\w+)", r"the option --\1", named)
 
 
 def train(
@@ -129,11 +118,11 @@ def train(
     if gpu is not None and not gpu.present:
         from workbench.sweeps.budget import no_device
 
-        raise SpecError(f"{no_device(gpu)} Take --device cpu.")
+        raise SpecError(f"device = 'cuda': {no_device(gpu)} Take --device cpu.", "device", "cuda")
     with on_threads(configuration.threads):
         run, dataset = _train(configuration, gpu, settings, search, held_out)
     if save is not None:
-        parameters = parameters_of_file(configuration.model_dump()) if configuration.path else {}
+        parameters = parameters_of_file(vars(configuration)) if configuration.path else {}
         TrainedModel.of_run(run, dataset, configuration.dataset if configuration.path else "", parameters).save(
             save, force
         )

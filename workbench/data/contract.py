@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from kernels.registry import Registry, format_count, nearest
-from workbench import option_text
 from workbench.data import part_files
 from workbench.data.content import Paths
 from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks
@@ -21,6 +20,7 @@ from workbench.data.files.reading import LICENCE
 from workbench.data.files.types import guess
 from workbench.data.labels import NONE, Wanted, read_labels
 from workbench.formats.parts import Parts
+from workbench.option_text import Options, parsed
 
 MEANT = {
     "path": ", your file or folder",
@@ -284,78 +284,41 @@ _sources: Registry[Source] = Registry("data set", ("workbench.data.sources",), D
 register, names, get, unavailable = _sources.register, _sources.names, _sources.get, _sources.unavailable
 
 
-# Parameters of a reader as one line of text: the setting `reading` of a spec, the panel and the command line.
+# Parameters of a reader: the setting `reading`, a mapping, which people type as one line of text.
 
 
-def options_of_source(source: Source, text: str | None) -> dict[str, Any]:
-    """Return reader options parsed from text such as "hashed=65536, label=y"; {} for None or "".
-
-    Raises DataError for text that cannot be parsed, or names that are no parameters of the source.
-    """
-    options = _parse_options(text)
-    source.refuse_unknown(options)
-    return options
-
-
-def _parse_options(reading: str | None) -> dict[str, Any]:
-    """Return reader options parsed from text such as "hashed=65536, label=y"; {} for None or "".
+def reader_options(given: Mapping[str, Any] | str | None) -> Options:
+    """Return reader options from what was given: a mapping, or a line of text such as "hashed=65536, label=y".
 
     Raises DataError for text that cannot be parsed.
     """
     try:
-        return option_text.parsed(reading or "", "reading", "hashed=65536")
+        return Options(parsed(given, "reading", "hashed=65536") if isinstance(given, str) else given or {})
     except ValueError as error:
         raise DataError(str(error)) from None
 
 
-def guess_reader_options(path: str | os.PathLike, text: str = "") -> tuple[str, str, str]:
-    """Return (data source that reads the file or folder, its options as text, the reason).
+def guess_reader_options(path: str | os.PathLike, options: Mapping[str, Any]) -> tuple[str, Options, str]:
+    """Return (data source that reads the file or folder, its options, the reason).
 
-    Options in `text`, such as "hashed=65536", take precedence over guessed ones. Raises DataError if no source reads
-    the file, or an option is unknown.
+    `options` take precedence over guessed ones. Raises DataError if no source reads the file, or an option is unknown.
     """
-    dataset, options, why = guess(path)
-    return dataset, option_text.written({**options, **options_of_source(get(dataset), text)}), why
+    dataset, guessed, why = guess(path)
+    get(dataset).refuse_unknown(options)
+    return dataset, Options({**guessed, **options}), why
 
 
-def with_label(reading: str, label: str) -> str:
-    """Return reader options as text with `label=` added; unchanged if `label` is "".
+def with_label(options: Mapping[str, Any], label: str) -> Options:
+    """Return reader options with the label added; without it if `label` is "".
 
     Raises DataError if they name another label already.
 
-    >>> with_label("hashed=65536", "clicked")
-    'hashed=65536, label=clicked'
+    >>> with_label({"hashed": 65536}, "clicked")
+    {'hashed': 65536, 'label': 'clicked'}
     """
-    if not label:
-        return reading
-    options = _parse_options(reading)
-    if "label" in options and options["label"] != label:
+    if label and options.get("label", label) != label:
         raise DataError(f"label is {label!r}, and {options['label']!r} in reading; keep one of the two.")
-    return option_text.written({**options, "label": label})
-
-
-def label_of(reading: str) -> str:
-    """Return the value of `label=` in reader options as text; "" if they have none or cannot be parsed.
-
-    >>> label_of("label=clicked, hashed=65536")
-    'clicked'
-    """
-    try:
-        return str(_parse_options(reading).get("label") or "")
-    except DataError:  # whoever reads the file with them says so
-        return ""
-
-
-def replace_label(reading: str, label: str) -> str:
-    """Return reader options as text with `label=` replaced by `label`, or removed if that is empty.
-
-    Raises DataError if they cannot be parsed.
-
-    >>> replace_label("hashed=65536, label=clicked", "")
-    'hashed=65536'
-    """
-    options = {name: value for name, value in _parse_options(reading).items() if name != "label"}
-    return with_label(option_text.written(options), label.strip())
+    return Options({**options, "label": label} if label else options)
 
 
 # A second file read as the first one was: the same features, kind of labels and classes.

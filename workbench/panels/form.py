@@ -11,7 +11,6 @@ import ipywidgets as widgets
 
 from workbench import data
 from workbench.analysis import formatting
-from workbench.data import contract
 from workbench.panels.guard import Guard, nothing
 from workbench.panels.state import LabState
 from workbench.study import CHOICES, Choice, suited
@@ -268,7 +267,7 @@ class Form:
     def _choose_label(self) -> None:
         """Set `label` in the state's choice `reading` to the text, unless fields are being filled."""
         if not self._showing:
-            self.state.choose(reading=contract.replace_label(self.state.choices["reading"], self.label.value))
+            self.state.choose(reading=suited.replace_label(self.state.choices["reading"], self.label.value))
 
     def _show(self) -> None:
         """Fill the widgets from the state; hide the fields of files that the data set does not read."""
@@ -282,7 +281,7 @@ class Form:
                 self.fields[name].box.layout.display = None if name in read else "none"
             is_named = dataset in data.names() and "label" in data.get(dataset).parameters
             self.label.layout.display = None if is_named else "none"
-            self.label.value = contract.label_of(self.state.choices["reading"])
+            self.label.value = suited.label_of(self.state.choices["reading"])
         finally:
             self._showing = False
 

@@ -21,6 +21,7 @@ import traitlets
 from workbench import data
 from workbench.analysis import formatting, profiles
 from workbench.analysis.pool import group_by
+from workbench.data import contract
 from workbench.data.profiles.worker import Counting
 from workbench.panels import live, pages, picture
 from workbench.panels.form import Form, close_tree, send_less
@@ -131,7 +132,8 @@ def asked_of(choices: Mapping[str, Any]) -> ProfileRequest | None:
     read = {name: chosen[name] for name in ("dataset", *OF_FILE) if chosen[name] not in ("", NATURAL)}
     paths = {name: Path(read[name]).expanduser().resolve() for name in FILES if name in read}
     try:
-        parameters = parameters_of_file(read | {name: str(path) for name, path in paths.items()})
+        options = {"reading": contract.reader_options(read.get("reading"))}
+        parameters = parameters_of_file(read | {name: str(path) for name, path in paths.items()} | options)
     except data.DataError:  # it is among what the panel says is wrong
         return None
     known = data.get(read["dataset"]).parameters

@@ -120,10 +120,10 @@ FIELDS = {choice.axis or choice.name: choice.label for choice in CHOICES} | {
 _IN_PYTHON = re.compile(r' \(in Python (?:"[^"\n]*"|[^()"\n])*\)')
 _OPTION = re.compile(r"--([a-z][a-z-]*[a-z])(?:[ =]('[^']*'|\"[^\"]*\"|[\w./~:=<>-]*[\w/>]))?")
 _PARAMETER = re.compile(r"\b(?:the )?(parameter|option) '(\w+)'")
-_NEEDED = re.compile(r"\bthe axis (\w+)")
+_NEEDED = re.compile(r"\bneeds (\w+)(?=, a file of yours)")
 _SUBJECT = re.compile(r"\b(label|labels|columns|kind|reading)( is | ?= ?)(?=['\"])")
 _NAMED = re.compile(r"\*([A-Z][\w ()]*)\*")
-_AXIS = re.compile(r"\baxis (\w+) = ")
+_SETTING = re.compile(r"^(\w+) = ", re.MULTILINE)
 
 
 def in_panel(text: str) -> str:
@@ -131,9 +131,9 @@ def in_panel(text: str) -> str:
 
     >>> in_panel('Type --label NAME for a column of it (in Python label="NAME").')
     'Type NAME in the field *Label* for a column of it.'
-    >>> in_panel("--columns is missing; axis model = 'svm'")
-    "the field *Columns file* is missing; *Model* = 'svm'"
-    >>> in_panel("The data set npz needs the axis path, a file of yours.")
+    >>> in_panel("model = 'svm': unknown")
+    "*Model* = 'svm': unknown"
+    >>> in_panel("The data set npz needs path, a file of yours.")
     'The data set npz needs the field *Your file*, a file of yours.'
     >>> in_panel("label is 'wrong'; the columns are a, b.")
     "*Label* is 'wrong'; the columns are a, b."
@@ -142,10 +142,10 @@ def in_panel(text: str) -> str:
     """
     text = _IN_PYTHON.sub("", text)
     text = _OPTION.sub(lambda found: _field(found[1].replace("-", "_"), found[2] or "", found[0]), text)
-    text = _NEEDED.sub(lambda found: _field(found[1], "", found[0]), text)
+    text = _NEEDED.sub(lambda found: f"needs {_field(found[1], '', found[1])}", text)
     text = _SUBJECT.sub(lambda found: f"*{FIELDS[found[1]]}*{found[2]}", text)
     text = _PARAMETER.sub(lambda found: _field(found[2], "", found[0]), text)
-    return _AXIS.sub(lambda found: f"*{FIELDS[found[1]]}* = " if found[1] in FIELDS else found[0], text)
+    return _SETTING.sub(lambda found: f"*{FIELDS[found[1]]}* = " if found[1] in FIELDS else found[0], text)
 
 
 def _field(name: str, value: str, otherwise: str) -> str:

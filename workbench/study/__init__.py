@@ -289,7 +289,8 @@ def make_spec(values: Mapping[str, Any], name: str, description: str = "") -> Sp
     try:
         spec = validate_spec(settings)
     except SpecError as error:
-        raise ChoiceError(str(error)) from None
+        text = str(error).replace("measure.seconds_total:", "trial_seconds:").replace("measure.rounds:", "rounds:")
+        raise ChoiceError(text) from None
     _refuse_empty(spec, read["formats"])
     return spec
 

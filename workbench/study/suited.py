@@ -95,9 +95,33 @@ def follow_file(before: Mapping[str, Any], chosen: Mapping[str, Any], filled: Ma
         return after
     after["dataset"] = found["dataset"]
     with contextlib.suppress(data.DataError):  # what cannot be read of these parameters is told
-        if contract.replace_label(after["reading"], "") == known["reading"]:
-            after["reading"] = contract.with_label(found["reading"], contract.label_of(after["reading"]))
+        if replace_label(after["reading"], "") == known["reading"]:
+            after["reading"] = replace_label(found["reading"], label_of(after["reading"]))
     return after
+
+
+def label_of(reading: str) -> str:
+    """Return the label in the choice `reading`; "" if it has none or cannot be parsed.
+
+    >>> label_of("label=clicked, hashed=65536")
+    'clicked'
+    """
+    try:
+        return str(contract.reader_options(reading).get("label") or "")
+    except data.DataError:  # whoever reads the file with it says so
+        return ""
+
+
+def replace_label(reading: str, label: str) -> str:
+    """Return the choice `reading` with the label replaced by `label`, or removed if that is empty.
+
+    Raises DataError if it cannot be parsed.
+
+    >>> replace_label("hashed=65536, label=clicked", "")
+    'hashed=65536'
+    """
+    options = {name: value for name, value in contract.reader_options(reading).items() if name != "label"}
+    return str(contract.with_label(options, label.strip()))
 
 
 def choices_of_profile(choices: Mapping[str, Any], profile: Mapping[str, Any]) -> dict[str, str]:
@@ -254,10 +278,10 @@ def guess_reader(path: str, reading: str = "") -> tuple[dict[str, str], str]:
     Parameters in `reading` take precedence. Raises ChoiceError if the path does not exist or no reader recognizes it.
     """
     try:
-        dataset, reading, why = contract.guess_reader_options(Path(path).expanduser(), reading)
+        dataset, options, why = contract.guess_reader_options(Path(path).expanduser(), contract.reader_options(reading))
     except data.DataError as error:
         raise ChoiceError(f"{BY_NAME['path'].label}: {error}") from None
-    return {"dataset": dataset, "reading": reading}, why
+    return {"dataset": dataset, "reading": str(options)}, why
 
 
 def refuse_unread(given: Mapping[str, Any], dataset: str) -> None:

@@ -226,7 +226,7 @@ def _stored_rows(configuration: Configuration) -> data.StoredRows | None:
     """Return the rows on disk of a data set that is never loaded whole; None for any other data set."""
     if data.get(configuration.dataset).is_cached:
         return None
-    x = data.load(configuration.dataset, **problem.parameters_of_file(configuration.model_dump())).x
+    x = data.load(configuration.dataset, **problem.parameters_of_file(vars(configuration))).x
     return x if isinstance(x, data.StoredRows) else None
 
 
@@ -244,7 +244,7 @@ def _sizes(configuration: Configuration) -> tuple[int, int, int, int, dict[str, 
         )
         density, width = configuration.density or problem.SYNTHETIC_DENSITY, problem.SYNTHETIC_CLASSES
     else:
-        read = data.load(configuration.dataset, **problem.parameters_of_file(configuration.model_dump()))
+        read = data.load(configuration.dataset, **problem.parameters_of_file(vars(configuration)))
         rows, features = (
             min(configuration.rows or read.rows, read.rows),
             min(configuration.features or read.features, read.features),

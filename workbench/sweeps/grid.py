@@ -25,7 +25,7 @@ from workbench.sweeps.problem import (
     missing_facts_reason,
     parameters_of_file,
 )
-from workbench.sweeps.spec import FILES, Configuration, Spec, source_hash
+from workbench.sweeps.spec import FILES, Configuration, Spec, SpecError, source_hash
 from workbench.training import Setup, impossible_reason
 from workbench.training.setup import complete_settings
 
@@ -54,11 +54,11 @@ def why_dropped(configuration: Configuration) -> str:
         return f"The {configuration.model} model has {models.get(configuration.model).widths}."
     needed = [axis for axis in FILES if data.get(configuration.dataset).parameters.get(axis) is inspect.Parameter.empty]
     if missing := [axis for axis in needed if getattr(configuration, axis) is None]:
-        return f"The data set {configuration.dataset} needs the axis {missing[0]}, a file of yours."
+        return f"The data set {configuration.dataset} needs {missing[0]}, a file of yours."
     if reason := missing_facts_reason(models.get(configuration.model), configuration.dataset):
         return reason
     try:
-        parameters_of_file(configuration.model_dump())
+        parameters_of_file(vars(configuration))
     except data.DataError as error:
         return str(error)
     if configuration.trainers > 1 and (reason := _why_not_here(configuration)):
@@ -100,6 +100,15 @@ def list_unread_settings(configuration: Configuration) -> list[str]:
     return [
         name for name in (*OF_FILE, "model_options") if getattr(configuration, name) is not None and name not in read
     ]
+
+
+def refuse_unread_settings(configuration: Configuration) -> None:
+    """Raise SpecError if a setting of `list_unread_settings` is given."""
+    for name in list_unread_settings(configuration):
+        value = configuration.model_dump()[name]
+        kind = "model" if name == "model_options" else "data set"
+        reader = configuration.model if name == "model_options" else configuration.dataset
+        raise SpecError(f"{name} = {value!r}: the {kind} {reader} takes none; leave it out.", name, value)
 
 
 def drop_unread_settings(configuration: Configuration) -> Configuration:

@@ -16,7 +16,7 @@ import scipy.sparse
 from numpy.typing import DTypeLike
 
 from workbench import data, formats, models, settings
-from workbench.data import cache, content, contract
+from workbench.data import cache, content
 from workbench.data.dataset.selection import split_rows, subgraph
 from workbench.models import NEEDS, Model
 from workbench.models.nodes import Nodes
@@ -250,13 +250,14 @@ def _code() -> str:
 def parameters_of_file(settings_of_configuration: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of the data source for a configuration that reads a file.
 
-    Those of its file settings that are not None and those parsed from `reading`. Raises DataError if one is given
-    twice.
+    Those of its file settings that are not None and those of the mapping `reading`. Raises DataError if one is given
+    twice, or the source has no such option.
     """
     source = data.get(settings_of_configuration["dataset"])
     named = {name: settings_of_configuration.get(name) for name in OF_FILE if name in source.parameters}
     named = {name: value for name, value in named.items() if value is not None}
-    options = contract.options_of_source(source, settings_of_configuration.get("reading"))
+    options = settings_of_configuration.get("reading") or {}
+    source.refuse_unknown(options)
     if twice := sorted(set(named) & set(options)):
         raise data.DataError(f"{twice[0]} is set, and named in reading too; keep one of the two.")
     return named | options
@@ -429,4 +430,4 @@ def _name(configuration: Configuration) -> tuple:
 
 def _files(configuration: Configuration) -> content.Paths:
     """Return the paths of the files that a configuration reads; raises DataError if a parameter is given twice."""
-    return data.get(configuration.dataset).files(**parameters_of_file(configuration.model_dump()))
+    return data.get(configuration.dataset).files(**parameters_of_file(vars(configuration)))

@@ -508,7 +508,8 @@ def resolve_run_folder(spec: "Spec", folder: Path, reused: int) -> Path:
     `reused` is how many of its trials the folder's records answer; with any, `folder` is kept. The other one is a run
     of the same spec under any number, or the first free "NAME-2", "NAME-3", ... Creates nothing.
     """
-    if reused or not read_all_records(folder) or matches_spec(folder, spec):
+    records = folder / store.FILE  # which may be damaged
+    if reused or not (records.exists() and records.stat().st_size) or matches_spec(folder, spec):
         return folder
     root, number = folder.parent, 2
     same = (run for run in find_runs(spec.name, root) if matches_spec(run, spec))

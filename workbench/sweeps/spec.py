@@ -16,7 +16,7 @@ import functools
 import math
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,17 +26,28 @@ import pydantic
 import kernels
 from kernels.registry import unknown_name
 from workbench import data, formats, models, optimizers, settings
+from workbench.data.contract import reader_options
 from workbench.json_text import parsed
 from workbench.measure import closure
 from workbench.measure.clock import MOST_ROUNDS, Policy
 from workbench.ops.products import ENGINES
 from workbench.ops.products.methods import METHODS
+from workbench.option_text import Options
 from workbench.settings import Setting
 from workbench.training import Setup
 
 
 class SpecError(ValueError):
-    """A spec that cannot be used; the message says where, what came, what is allowed."""
+    """A spec that cannot be used; the message says where, what came, what is allowed.
+
+    If it is about one setting, `option` is its name and `value` what came; where a message says "OPTION = VALUE: ",
+    what sets it may be shown instead.
+    """
+
+    def __init__(self, message: str, option: str = "", value: Any = None) -> None:
+        """Keep the message, and the setting that it is about if there is one."""
+        super().__init__(message)
+        self.option, self.value = option, value
 
 
 STRICT = pydantic.ConfigDict(extra="forbid", frozen=True)
@@ -108,6 +119,18 @@ def _typed(type_of_value: type, value: Any) -> Any:
     return value
 
 
+def _read_options(given: Any) -> Options | None:
+    """Return the options of a mapping or of a line of text; None for None, ValueError for anything else."""
+    if not isinstance(given, Mapping | str | None):
+        raise ValueError(f"{given!r} is {TYPE_WORDS[type(given)]}; expected options, name=value with commas between")
+    return None if given is None else reader_options(given)
+
+
+def _text_of_options(options: Options | None) -> str | None:
+    """Return options as a line of text."""
+    return None if options is None else str(options)
+
+
 def _field(setting: Setting) -> tuple[Any, Any]:
     """Return (type, default) of a setting's pydantic field.
 
@@ -116,6 +139,10 @@ def _field(setting: Setting) -> tuple[Any, Any]:
     kind: Any = setting.type
     if setting.allowed:
         kind = _one_of(functools.partial(allowed_values, setting))
+    if setting.type is dict:  # stored as the text that people type
+        return Annotated[
+            Any, pydantic.BeforeValidator(_read_options), pydantic.PlainSerializer(_text_of_options)
+        ], setting.default
     if setting.type is not str:
         kind = Annotated[kind, pydantic.BeforeValidator(functools.partial(_typed, setting.type))]
     most = MOST_INTEGER if setting.type is int and setting.most is None else setting.most
@@ -263,7 +290,7 @@ def _require_known(axes: dict) -> None:
     """Raise ValueError, with the nearest known name, if a key of `axes` is not a setting."""
     for name in axes:
         if name not in settings.BY_NAME:
-            raise ValueError(unknown_name("axis", name, list(settings.BY_NAME)))
+            raise ValueError(unknown_name("setting", name, list(settings.BY_NAME)))
 
 
 def _check_values(axis: str, values: Any) -> tuple:
@@ -273,10 +300,10 @@ def _check_values(axis: str, values: Any) -> tuple:
     """
     values = tuple(values) if isinstance(values, list | tuple) else (values,)
     if not values:
-        raise ValueError(f"axis {axis} has no values; give one or leave the axis out")
+        raise ValueError(f"{axis} has no values; give one or leave it out")
     checked = [_check_value(axis, value) for value in values]
     if len(set(checked)) < len(checked):
-        raise ValueError(f"axis {axis} names a value twice: {list(checked)}")
+        raise ValueError(f"{axis} names a value twice: {list(checked)}")
     return tuple(checked)
 
 
@@ -289,14 +316,14 @@ def _check_value(axis: str, value: Any) -> Any:
         return getattr(Configuration(**{axis: None if value == "natural" else value}), axis)
     except pydantic.ValidationError as error:
         text = error.errors()[0]["msg"].removeprefix("Value error, ")
-        raise ValueError(f"axis {axis} = {value!r}: {text}") from None
+        raise SpecError(f"{axis} = {value!r}: {text}", axis, value) from None
 
 
 def _message(error: pydantic.ValidationError) -> str:
     """Return pydantic's errors as text: a line "where: what is wrong" for each, with the nearest known key."""
     lines = []
     for entry in error.errors():
-        place = ".".join(str(part) for part in entry["loc"] if part != "axes")  # the text names the axis
+        place = ".".join(str(part) for part in entry["loc"] if part != "axes")  # the text names the setting
         text = entry["msg"].removeprefix("Value error, ")
         if entry["type"] == "extra_forbidden":
             models_by_table: dict[str, type[pydantic.BaseModel]] = {"measure": Measure, "limits": Limits}
@@ -313,7 +340,8 @@ def validate_spec(given: dict) -> Spec:
     try:
         return Spec(**given)
     except pydantic.ValidationError as error:
-        raise SpecError(_message(error)) from None
+        first = error.errors()[0].get("ctx", {}).get("error")
+        raise SpecError(_message(error), getattr(first, "option", ""), getattr(first, "value", None)) from None
 
 
 def parse_spec(text: str) -> Spec:

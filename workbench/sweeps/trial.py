@@ -324,7 +324,8 @@ def settings_of(configuration: Configuration) -> dict:
     One column for each setting, with learning rate, decay and intercept resolved from None, the number of threads, and
     "kernels", {phase: kernel name}, None if the setup is impossible.
     """
-    row = {setting.column or setting.name: getattr(configuration, setting.name) for setting in settings.SETTINGS}
+    values = configuration.model_dump()
+    row = {setting.column or setting.name: values[setting.name] for setting in settings.SETTINGS}
     options = optimizers.get(configuration.optimizer).options
     row |= {"intercept": setup_of(configuration).has_intercept}
     row |= {"learning_rate": configuration.learning_rate or options["learning_rate"]}

@@ -73,7 +73,7 @@ def settings_of_data(asked: RequestState) -> dict[str, Any]:
 
     DataError if there is no such data or no reader for it.
     """
-    reading = contract.with_label(asked.reading, asked.label.strip())
+    reading = contract.with_label(contract.reader_options(asked.reading), asked.label.strip())
     files = {"labels": asked.labels.strip(), "columns": asked.columns.strip(), "kind": asked.kind}
     settings, _ = settings_of(asked.source.strip(), asked.dataset, reading, **files)
     return settings | ({"model": asked.model} if asked.model else {})
