@@ -556,5 +556,5 @@ def fit_case_of(source: str, held_out: str, files: Mapping[str, str], **settings
 
     given = settings_with_notice(source, **files) | settings
     given = given if "model" in given else {"model": "logistic"} | with_model(given)
-    settled = training.configuration_of(given)
-    return cases.case_of({name: getattr(settled, name) for name in given}, held_out)
+    settled = training.configuration_of(given).model_dump()
+    return cases.case_of({name: settled[name] for name in given}, held_out)

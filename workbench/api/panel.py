@@ -107,7 +107,8 @@ def lab(
         print(OUTSIDE)
         return None
     if question is not None:
-        return _of_question(panels, question, is_shown, _request(X, y, label, run, settings))
+        request = _request(X, y, label, run, settings)
+        return ShownPanel(panels.start(question, True, **request)) if is_shown else panels.answered(question, **request)
     if not is_shown:
         print(UNATTENDED)
         return None
@@ -131,14 +132,6 @@ def _choices(X: Any, y: Any, label: str | None, run: Any, settings: dict[str, An
     sweeping.write_once(loaded, folder)
     read = {name: str(value) for name, value in sweeping.settings_of(loaded, folder).items()}
     return {"name": folder.name, **read, **chosen, **placed}
-
-
-def _of_question(panels: Any, question: str, is_shown: bool, request: dict[str, Any]) -> Any:
-    """Display the panel of questions if `is_shown`, else answer the question at once.
-
-    Return the panel or the answer.
-    """
-    return ShownPanel(panels.start(question, True, **request)) if is_shown else panels.answered(question, **request)
 
 
 def _request(X: Any, y: Any, label: str | None, run: Any, settings: dict[str, Any]) -> dict[str, Any]:

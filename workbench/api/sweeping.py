@@ -313,18 +313,18 @@ def is_spec(value: Any) -> bool:
 
 
 def _parse_given_spec(given: Any, y: Any, settings: Mapping[str, Any]) -> Spec:
-    """Return the specification in a TOML file or dict; SpecError if it is invalid, or y or settings were given, too."""
+    """Return the specification in a TOML file or dict.
+
+    FileNotFoundError for a missing file; SpecError if it is invalid, or y or settings were given, too.
+    """
     if y is not None or settings:
         other = "y" if y is not None else next(iter(settings))
         raise SpecError(f"Both a spec and {other} were given; expected one of them.\nChange the spec, or leave it out.")
-    return specs.validate_spec(dict(given)) if isinstance(given, Mapping) else _load_spec_file(given)
-
-
-def _load_spec_file(path: Any) -> Spec:
-    """Return the specification in a TOML file; FileNotFoundError if it is missing, SpecError if it is invalid."""
-    if not Path(path).exists():
-        raise FileNotFoundError(f"There is no spec {str(path)!r}, seen from {Path.cwd()}.\nCheck the path.")
-    return specs.load_spec(path)
+    if isinstance(given, Mapping):
+        return specs.validate_spec(dict(given))
+    if not Path(given).exists():
+        raise FileNotFoundError(f"There is no spec {str(given)!r}, seen from {Path.cwd()}.\nCheck the path.")
+    return specs.load_spec(given)
 
 
 def _spec_of_settings(loaded: Loaded, folder: Path, settings: Mapping[str, Any]) -> Spec:
@@ -334,7 +334,8 @@ def _spec_of_settings(loaded: Loaded, folder: Path, settings: Mapping[str, Any])
     """
     given = {name: value for name, value in settings.items() if value is not None or name == "density"}
     if not loaded.settings:
-        _check(given)
+        drawn = choices_of({name: value for name, value in given.items() if value is not None})
+        _spec(drawn, "check")  # of drawn data: an invalid setting is refused before anything is written
         write_once(loaded, folder)
     choices = {name: str(value) for name, value in settings_of(loaded, folder).items()}
     if "density" not in given and "density" not in choices and loaded.dataset.density:
@@ -354,16 +355,11 @@ def choices_of(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _spec(choices: Mapping[str, Any], name: str) -> Spec:
-    """Return the specification `name` of these choices, completed by suggestions; SpecError in the words of Python."""
+    """Return the specification `name` of these choices, completed by suggestions; SpecError if there is none."""
     try:
         return spec_of(suited.complete_with_suggestions(choices), name)
     except ChoiceError as error:
         raise SpecError(str(error)) from None
-
-
-def _check(given: Mapping[str, Any]) -> None:
-    """Raise SpecError for an invalid setting, before anything is written; validated with synthetic data."""
-    _spec(choices_of({name: value for name, value in given.items() if value is not None}), "check")
 
 
 def _as_typed(name: str, value: Any) -> Any:

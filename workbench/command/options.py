@@ -69,7 +69,7 @@ def add_help_texts(app: typer.Typer, group: str = "") -> None:
         add_help_texts(inner.typer_instance, str(inner.name))  # type: ignore[arg-type]
     if not group:
         app.info.epilog = _epilog(GROUP_EXAMPLES[""])
-        app.registered_commands.sort(key=lambda command: _place_in(order, _name_of(command)))
+        app.registered_commands.sort(key=lambda command: [*order, _name_of(command)].index(_name_of(command)))
 
 
 def _sections_of(callback: Callable[..., Any]) -> tuple[str, dict[str, str], list[str]]:
@@ -137,11 +137,6 @@ def group_options(callback: Callable[..., Any]) -> None:
 def _name_of(command: CommandInfo) -> str:
     """Return the name by which a command is typed, its own or that of its function."""
     return command.name or str(getattr(command.callback, "__name__", ""))
-
-
-def _place_in(order: list[str], name: str) -> int:
-    """Return the index of the name in `order`; len(order) if it is not there."""
-    return order.index(name) if name in order else len(order)
 
 
 COMPLETED = {"engine": "the format", "gradient": "the format", "update": "the gradient"}

@@ -112,17 +112,13 @@ def _crossings(
     for sparse in (fit for fit in fits if fit.settings["format"] != "dense"):
         against = (fit for fit in fits if fit.settings["format"] == "dense")
         dense = [one for one in against if all(one.settings[name] == sparse.settings[name] for name in shared)]
-        own = [row for row in rows if cost_model.is_usable(row) and _is_of(row, sparse)]
+        usable = filter(cost_model.is_usable, rows)
+        own = [row for row in usable if all(row[name] == value for name, value in sparse.settings.items())]
         if dense and own:
             yield (
                 name_configuration(sparse.settings),
                 cost_model.crossing_sensitivities(sparse, dense, cost_model.sizes_of(own[0]), FACTOR),
             )
-
-
-def _is_of(row: configurations.Record, fitted: CostModel) -> bool:
-    """Return whether a record has all settings that the cost model was fitted for."""
-    return all(row[name] == value for name, value in fitted.settings.items())
 
 
 def _crossing_table(title: str, crossings: Sequence[Crossing]) -> Table:

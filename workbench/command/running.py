@@ -48,9 +48,13 @@ def find(root: Path = run_folder.ROOT) -> list[Run]:
 
 
 def _read(folder: Path) -> Run | None:
-    """Return the run in a folder with its progress; None if it has been deleted."""
+    """Return the run in a folder, by its path from the working directory if it lies below; None if it was deleted."""
+    here = Path.cwd()
     try:
-        return Run(_short(folder), run_folder.read_progress_or_failure(folder))
+        return Run(
+            folder.relative_to(here) if folder.is_relative_to(here) else folder,
+            run_folder.read_progress_or_failure(folder),
+        )
     except NoRunError:  # it was deleted meanwhile
         return None
 
@@ -64,11 +68,6 @@ def _active_folders() -> Iterable[Path]:
             continue
         if len(line) == 4 and line[1] == "-m" and line[2] in run_folder.SUPERVISORS:
             yield Path(line[3])
-
-
-def _short(folder: Path) -> Path:
-    """Return the folder relative to the working directory if it lies below it, else the folder unchanged."""
-    return folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
 
 
 def choose(name: str, root: Path = run_folder.ROOT) -> Run:

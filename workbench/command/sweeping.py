@@ -182,11 +182,14 @@ def dry_run(spec: Spec, size: Size, folder: Path, agents: "Sequence[AgentCommand
     shown.add_row("rounds", f"up to {size.rounds}, fewer where a comparison is decided; {_trials(size)}")
     shown.add_row("precision", estimate.minimum_detectable_sentence(spec))
     for axis, values in spec.axes.items():
-        shown.add_row(axis, _list_values(values))
+        named = ["natural" if value is None else str(value) for value in values]
+        shown.add_row(axis, ", ".join(named if len(named) <= 12 else [*named[:10], f"... {len(named):,} in all"]))
     for number, candidate in enumerate(spec.candidates, 1):
         settings = ", ".join(f"{name} {value}" for name, value in candidate.items())
         shown.add_row(f"candidate {number}", settings)
-    shown.add_row("time", f"{estimate.format_time_span(seconds)}{_parallel_note(size)}")
+    epochs = max(configuration.epochs for configuration in size.kinds)
+    trained = f", and what {epochs} epochs a trial take" if epochs else ""
+    shown.add_row("time", f"{estimate.format_time_span(seconds)}{trained}")
     shown.add_row("memory", _memory_sentence(size))
     done = f"; {len(rows):,} rows are there, and those that answer this spec are not measured again" if rows else ""
     shown.add_row("run folder", f"{folder}{done}")
@@ -212,18 +215,6 @@ def _trials(size: Size) -> str:
     if size.trials == size.trials_most:
         return formatting.format_count(size.trials, "trial")
     return f"{size.trials:,} to {size.trials_most:,} trials"
-
-
-def _list_values(values: tuple) -> str:
-    """Return the values of an axis as text, of more than twelve the first ten and the count."""
-    shown = ["natural" if value is None else str(value) for value in values]
-    return ", ".join(shown if len(shown) <= 12 else [*shown[:10], f"... {len(shown):,} in all"])
-
-
-def _parallel_note(size: Size) -> str:
-    """Return ", and what N epochs a trial take" if trials train epochs, else ""."""
-    trained = max(configuration.epochs for configuration in size.kinds)
-    return f", and what {trained} epochs a trial take" if trained else ""
 
 
 def _memory_sentence(size: Size) -> str:

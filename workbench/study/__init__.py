@@ -251,16 +251,14 @@ def reduce_choices(values: Mapping[str, Any]) -> dict[str, Any]:
     few = {name: _parts(values[name]) or [""] for name in ("densities", "widths", "batch_rows", "threads")}
     two = dict.fromkeys((few["densities"][0], few["densities"][len(few["densities"]) // 2]))
     firsts = {name: few[name][0] for name in ("widths", "batch_rows", "threads")}
-    most = {name: _cap_value(BY_NAME[name], values[name], limit) for name, limit in SMALL.items()}
+    most = {
+        name: str(min(value or limit for value in (*parse_numbers(BY_NAME[name], values[name]), limit)))
+        for name, limit in SMALL.items()
+    }
     return {**values, **firsts, **most, "densities": ", ".join(two), "epochs": "0", "seconds": "0.05", "rounds": "1"}
 
 
 SMALL = {"rows": 2000, "features": 512}
-
-
-def _cap_value(choice: Choice, text: str, limit: int) -> str:
-    """Return the smallest of the numbers in a text and `limit`, as text; "natural" counts as `limit`."""
-    return str(min(value or limit for value in (*parse_numbers(choice, text), limit)))
 
 
 def make_spec(values: Mapping[str, Any], name: str, description: str = "") -> Spec:

@@ -240,8 +240,9 @@ def command_text(choices: Mapping[str, Any], run: str = "") -> str:
     asked = drop_unread_files(choices)
     words = [COMMAND, "--dataset", shlex.quote(asked["dataset"])]
     for choice in CHOICES[1:]:
-        if asked[choice.name] != expected[choice.name]:
-            words += [option_of(choice.name), shlex.quote(_quote_value(asked[choice.name]))]
+        value = asked[choice.name]
+        if value != expected[choice.name]:
+            words += [option_of(choice.name), shlex.quote(value if isinstance(value, str) else ", ".join(value))]
     return " ".join([*words, *(["--run", run] if run else [])])
 
 
@@ -252,11 +253,6 @@ def option_of(name: str) -> str:
     '--batch-rows'
     """
     return "--trial-seconds" if name == "seconds" else f"--{name.replace('_', '-')}"
-
-
-def _quote_value(value: Any) -> str:
-    """Return the value of a choice as one text, lists joined by ", "; no quoting is done."""
-    return value if isinstance(value, str) else ", ".join(value)
 
 
 # The user's files, looked at when they are named: are they there, of the right kind, readable, not empty.

@@ -68,12 +68,14 @@ def size_of(spec: Spec) -> Size:
     are no configurations, or more than `MOST_CONFIGURATIONS`.
     """
     configurations = math.prod(len(values) for values in spec.axes.values()) * max(len(spec.candidates), 1)
-    free = _free_axes(spec)
+    has_trainers = any("trainers" in part for part in (spec.axes, *spec.candidates))
+    free = tuple(axis for axis in FREE if not (has_trainers and axis == "batch_rows"))
     lengths = {axis: len(values) for axis, values in spec.axes.items() if axis in free}
     times = math.prod(lengths.values())
     if configurations // times > MOST_KINDS:
         raise SpecError(_too_many_message(configurations, spec))
-    axes = {axis: (_largest_value(values),) if axis in free else values for axis, values in spec.axes.items()}
+    most = {axis: None if None in values else max(values) for axis, values in spec.axes.items() if axis in free}
+    axes = {**spec.axes, **{axis: (value,) for axis, value in most.items()}}  # None, all of the data, is most
     kinds = grid.expand_grid(spec.model_copy(update={"axes": axes}))
     dropped = Counter({reason: times * count for reason, count in kinds.dropped.items()})
     size = Size(
@@ -85,17 +87,6 @@ def size_of(spec: Spec) -> Size:
         reasons = " ".join(f"{count:,} left out: {reason}" for reason, count in dropped.items())
         raise SpecError(f"No configuration is left of the spec {spec.name!r}. {reasons}")
     return size
-
-
-def _free_axes(spec: Spec) -> tuple[str, ...]:
-    """Return the axes of `FREE` that cannot make a combination of this spec invalid; it may lack some of them."""
-    has_trainers = any("trainers" in part for part in (spec.axes, *spec.candidates))
-    return tuple(axis for axis in FREE if not (has_trainers and axis == "batch_rows"))
-
-
-def _largest_value(values: tuple) -> Any:
-    """Return the value of an axis that needs most memory: None (all of the data) if it occurs, else the largest."""
-    return None if None in values else max(values)
 
 
 def _too_many_message(configurations: int, spec: Spec) -> str:

@@ -16,7 +16,6 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any
 
 from workbench import settings, store
@@ -63,22 +62,16 @@ def refinement_configurations(
 def _matching_configuration(
     row: Mapping[str, Any], configurations: Mapping[str, Configuration]
 ) -> Iterator[Configuration]:
-    """Yield the first configuration that differs from the record in nothing but the density; at most one."""
+    """Yield the first configuration that differs from the record in nothing but the density; at most one.
+
+    A setting that is None is like any value.
+    """
     names = [name for name in Configuration.model_fields if name in row and name != "density"]
-    yield from islice(
-        (
-            configuration
-            for configuration in configurations.values()
-            if all(_setting_matches(configuration, row, name) for name in names)
-        ),
-        1,
-    )
-
-
-def _setting_matches(configuration: Configuration, row: Mapping[str, Any], name: str) -> bool:
-    """Return whether the setting `name` of the configuration is None or equal to that of the record."""
-    value = getattr(configuration, name)
-    return value is None or value == row[name]
+    for configuration in configurations.values():
+        values = configuration.model_dump()
+        if all(values[name] in (None, row[name]) for name in names):
+            yield configuration
+            return
 
 
 Record = Mapping[str, Any]
