@@ -1,11 +1,9 @@
 """Rules of the front door: one verb has one meaning at every door, the label is guessed by three rules that are said,
 a model that was trained is kept and used, and data in memory is known by its content."""
 
-import ast
 import csv
 import inspect
 import re
-import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -185,14 +183,3 @@ def test_a_result_without_a_dense_format_answers_by_the_size_of_its_tables():
     made._trials = made._answered = store.frame(swept())
     assert str(made.verdict).startswith("For time, active rows win from 100,000 rows on")
     assert "<p>For memory, active rows win" in made.verdict._repr_html_()
-
-
-TESTS = tomllib.loads(Path(__file__).with_name("rows.toml").read_text("utf-8"))
-
-
-@pytest.mark.parametrize("row", TESTS)
-def test_every_row_of_the_front_door_has_a_test(row):
-    for place in TESTS[row]:
-        file, _, name = place.partition(".")
-        tree = ast.parse((Path(__file__).parent / f"{file}.py").read_text("utf-8"))
-        assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, place
