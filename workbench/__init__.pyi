@@ -1,5 +1,7 @@
 """Types of the public names, each of which is imported when it is first used."""
 
+from workbench.advising.racing import Race as Race
+from workbench.advising.racing import race as race
 from workbench.api.advice import Advice as Advice
 from workbench.api.advice import advise as advise
 from workbench.api.loading import load as load

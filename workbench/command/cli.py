@@ -410,6 +410,43 @@ def compare(
 
 
 @app.command()
+def race(
+    commands: Annotated[list[str], typer.Argument(metavar="COMMAND COMMAND...")],
+    budget: Annotated[float, typer.Option(min=0.1)] = 30.0,
+    out: Path | None = None,
+    json: Annotated[bool, typer.Option("--json")] = False,
+) -> None:
+    """Time whole commands against each other and say which is faster, by how much and how surely.
+
+    Processes run in interleaved rounds, from their start to their end; memory is their peak of resident memory.
+
+    Parameters
+    ----------
+    commands
+        Two or more commands, each in quotes; no shell runs.
+    budget
+        Seconds for the rounds, at least four; each runs three times before.
+    out
+        Page of HTML to write as well; with the ending .json what was measured.
+    json
+        Print what was measured as JSON.
+
+    Examples
+    --------
+    workbench race "python a.py" "python b.py"
+    workbench race "python a.py" "python b.py" --budget 120 --out race.html
+    """
+    from workbench.advising.racing import race_commands
+
+    outcome = race_commands(commands, budget=budget)
+    if out is not None:
+        outcome.save(out) if out.suffix == ".json" else outcome.report(out)
+    echo(outcome.to_json() if json else str(outcome))
+    if out is not None:
+        echo(out, err=json)
+
+
+@app.command()
 @with_settings
 def train(
     ctx: typer.Context,

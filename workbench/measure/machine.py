@@ -241,10 +241,10 @@ class OtherPrograms:
 
     @staticmethod
     def _now() -> tuple[float, float, float]:
-        """Return (CPU s of all processes, CPU s of this process, wall s), since arbitrary origins."""
-        times = psutil.cpu_times()
+        """Return (CPU s of all processes, of this and those it waited for, wall s), since arbitrary origins."""
+        times, own = psutil.cpu_times(), os.times()
         busy = sum(getattr(times, kind, 0.0) for kind in BUSY)
-        return busy, time.process_time(), time.perf_counter()
+        return busy, time.process_time() + own.children_user + own.children_system, time.perf_counter()
 
     def pause(self) -> None:
         """Exclude what happens until `resume`."""
