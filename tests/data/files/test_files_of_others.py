@@ -3,6 +3,7 @@ Feather, dense arrays; each is read with what is guessed, or with the option tha
 
 import bz2
 import re
+import subprocess
 import zipfile
 
 import numpy as np
@@ -253,12 +254,19 @@ def test_a_bag_of_words_of_uci_has_a_row_a_document_and_no_header_among_them(tmp
         loaded(path, kind="none")
 
 
-def test_rows_of_lda_are_no_svmlight(tmp_path):
+def test_rows_of_lda_are_no_svmlight_and_the_command_that_is_told_makes_rows_of_them(tmp_path):
     rows = [sorted(zip(row.indices, row.data, strict=True)) for row in (COUNTS[[number]] for number in range(6))]
     path = tmp_path / "x.ldac"
     path.write_text("".join(f"{len(row)}{''.join(f' {column}:{value}' for column, value in row)}\n" for row in rows))
-    with pytest.raises(DataError, match=r"rows of LDA-C .* no data set reads"):
+    with pytest.raises(DataError, match=r"rows of LDA-C .* no data set reads") as said:
         loaded(path)
+    command = re.search("as (sed .*) does", str(said.value))[1].replace("FILE", "x.ldac").replace("NEW", "new.txt")
+    subprocess.run(command, shell=True, check=True, cwd=tmp_path)
+    words = re.search(r"\nType (--dataset .*) \(in Python (.*)\)\.", str(said.value))
+    assert words[1] == "--dataset svmlight --kind none --reading zero_based=true"
+    call = f"data.load({words[2].replace('dataset=', 'name=')}, path=new)"
+    made = eval(call, {"data": data, "new": tmp_path / "new.txt"})
+    assert (made.x != COUNTS).nnz == 0
 
 
 @pytest.mark.parametrize("zero_based", [True, False])

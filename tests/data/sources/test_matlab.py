@@ -119,12 +119,36 @@ def test_other_versions_and_other_files_say_what_to_do(tmp_path):
         data.load("matlab", path=path, cache=False)
 
 
-@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int16, np.uint8])
+@pytest.mark.parametrize("form", [np.asarray, sp.csc_array])
+def test_version_4_is_read_and_guessed(tmp_path, form, dtype):
+    labels = np.array(["up", "down", "up", "left", "down", "up"])
+    for y, names in ((Y, [str(label) for label in Y]), (labels, labels.tolist())):
+        scipy.io.savemat(tmp_path / "x.mat", {"X": form(X.astype(dtype)), "y": y}, format="4")
+        assert data.guess(tmp_path / "x.mat") == ("matlab", {}, "it looks like a MATLAB file of version 4")
+        made = data.load("matlab", path=tmp_path / "x.mat", cache=False)
+        np.testing.assert_array_equal(made.x.toarray(), X)
+        assert labels_of(made) == names
+
+
+def test_version_4_of_the_other_byte_order_is_read(tmp_path):
+    def variable(name, array):
+        head = np.array([1000, *array.shape, 0, len(name) + 1], ">i4").tobytes()
+        return head + name.encode() + b"\0" + array.astype(">f8").tobytes("F")
+
+    (tmp_path / "x.mat").write_bytes(variable("X", X) + variable("y", Y[:, None]))
+    assert data.guess(tmp_path / "x.mat")[0] == "matlab"
+    made = data.load("matlab", path=tmp_path / "x.mat", cache=False)
+    np.testing.assert_array_equal(made.x.toarray(), X)
+    assert labels_of(made) == [str(label) for label in Y]
+
+
+@pytest.mark.parametrize("packed", [False, True, "4"])
 def test_damaged_files_are_refused_or_read(tmp_path, packed):
     path, taken = tmp_path / "x.mat", 0
-    variables = {"fea": sp.csc_array(X), "gnd": Y[:, None], "note": "text"} | {"s": {"a": 1}}
-    scipy.io.savemat(path, variables, do_compression=packed)
-    whole, head = path.read_bytes(), 128
+    variables = {"fea": sp.csc_array(X), "gnd": Y[:, None], "note": "text"} | ({} if packed == "4" else {"s": {"a": 1}})
+    scipy.io.savemat(path, variables, do_compression=packed is True, format="4" if packed == "4" else "5")
+    whole, head = path.read_bytes(), 0 if packed == "4" else 128
     for _, source in draws(250):
         path.write_bytes(whole[:head] + damaged_bytes(source, whole[head:]))
         try:

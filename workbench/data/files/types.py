@@ -7,6 +7,7 @@ import codecs
 import csv
 import os
 import re
+import struct
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -229,6 +230,8 @@ def _kind_of(path: str | os.PathLike) -> Kind:
         if first.startswith(signature):
             is_own = signature == b"PAR1" and _last_bytes(path).find(OWN_KEY) >= 0
             return _read_by(OWN_PARQUET, "parquet") if is_own else kind
+    if is_matlab_4(first):
+        return _read_by("a MATLAB file of version 4", "matlab")
     if not first:
         return Kind(EMPTY, "", "Give one that holds something")
     if first[257:262] == b"ustar":
@@ -247,6 +250,19 @@ def _last_bytes(path: str | os.PathLike) -> bytes:
     with open(path, "rb") as file:
         file.seek(-min(HEAD, os.fstat(file.fileno()).st_size), os.SEEK_END)
         return file.read()
+
+
+def is_matlab_4(first: bytes) -> bool:
+    """Return whether the first bytes of a file are the header of a variable as MATLAB 4 writes it."""
+    for order, machine in (("<", 0), (">", 1)):
+        if len(first) < 21:
+            return False
+        kind, rows, columns, has_imaginary, length = struct.unpack(f"{order}5i", first[:20])
+        name, digits = first[20 : 20 + length], (kind // 1000, kind // 100 % 10, kind // 10 % 10, kind % 10)
+        is_header = digits[:2] == (machine, 0) and digits[2] < 6 and digits[3] < 3 and has_imaginary in (0, 1)
+        if kind >= 0 and is_header and min(rows, columns) >= 0 and re.fullmatch(rb"[A-Za-z]\w{0,62}\0", name):
+            return True
+    return False
 
 
 def _kind_of_hdf5(first: bytes) -> Kind:
@@ -452,7 +468,10 @@ def _kind_by_marks(rows: list[bytes]) -> Kind | None:
         return _read_by(BELOW_COUNTS, "svmlight")
     are_counted = all(_COUNTED.fullmatch(row) and int(row.split()[0]) == row.count(b":") for row in rows[:20])
     if len(rows) > 4 and are_counted and len({row.count(b":") for row in rows[:20]}) > 1:
-        return Kind("rows of LDA-C (a length and column:count ...), as text", "", "Save them as svmlight, with labels")
+        advice = "Take the lengths out, as sed -E 's/^[0-9]+ //' FILE > NEW does, and read NEW without labels.\nType"
+        advice += " --dataset svmlight --kind none --reading zero_based=true"
+        python = '(in Python dataset="svmlight", kind="none", zero_based=True)'
+        return Kind("rows of LDA-C (a length and column:count ...), as text", "", f"{advice} {python}")
     if len(rows) > 3 and all(map(bytes.isdigit, rows[:3])) and all(map(_COUNTS.fullmatch, rows[3:])):
         return _read_by(DOCWORD, "matrix_market")
     if all(map(_UNLABELLED.fullmatch, rows[:20])):

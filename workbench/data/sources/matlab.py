@@ -1,4 +1,4 @@
-"""MATLAB files (.mat of version 5): the samples in one variable, sparse or dense, their labels in another."""
+"""MATLAB files (.mat of versions 4 and 5): the samples in one variable, sparse or dense, their labels in another."""
 
 import dataclasses
 import os
@@ -21,7 +21,7 @@ from workbench.data.dataset.record import Dataset
 from workbench.data.errors import ADVICE_LABELS, DataError, MissingLabelsError, reader_option_advice
 from workbench.data.files.labels import read_label_file
 from workbench.data.files.reading import dataset_of, reading
-from workbench.data.files.types import other_file_error, starts_with
+from workbench.data.files.types import is_matlab_4, other_file_error, starts_with
 from workbench.data.labels import GUESSED, MOST_COLUMNS, NONE, Place, Wanted, one_of_columns
 from workbench.formats.compressed import with_native_order
 from workbench.formats.files import MOST_PACKED, bytes_memory
@@ -158,7 +158,7 @@ def _unpacking_reader(file: BinaryIO, left: int) -> Read:
     return read
 
 
-WHAT = "a MATLAB file of version 5"
+WHAT = "a MATLAB file of version 4 or 5"
 HDF5 = b"\x89HDF"
 NUMBERS = frozenset(
     {"double", "single", "logical", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
@@ -191,17 +191,18 @@ class Variable(NamedTuple):
 
 @contextmanager
 def open_matlab(path: str | os.PathLike) -> Iterator[BinaryIO]:
-    """Open a MATLAB 5 file for reading in a `with` block, with SciPy's reading warnings raised as errors.
+    """Open a MATLAB 4 or 5 file for reading in a `with` block, with SciPy's reading warnings raised as errors.
 
     Raises DataError for other versions and files, and for SciPy's reading errors within the block.
     """
     if starts_with(path, HDF5) or starts_with(path, b"MATLAB 7.3"):
         advice = "In MATLAB: save('file.mat', '-v7') writes one that is read"
         raise DataError(f"{path} is a MATLAB file of version 7.3, which is HDF5. {advice}.")
-    with open(path, "rb") as file, warnings.catch_warnings():
+    # Sizes and indices of damaged files of version 4 overflow before SciPy refuses them.
+    with open(path, "rb") as file, warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore"):
         warnings.simplefilter("error", MatReadWarning)
         try:
-            if not starts_with(path, b"MATLAB") or matfile_version(file)[0] != 1:
+            if not is_matlab_4(file.read(128)) and not (starts_with(path, b"MATLAB") and matfile_version(file)[0] == 1):
                 raise other_file_error(path, WHAT)
             file.seek(0)
             yield file
@@ -232,7 +233,8 @@ def values(file: BinaryIO, names: Iterable[str]) -> dict[str, Any]:
     """
     names = list(names)
     file.seek(0)
-    check_elements(file, names)
+    if not is_matlab_4(file.read(128)):
+        check_elements(file, names)
     file.seek(0)
     read = scipy.io.loadmat(file, variable_names=names, verify_compressed_data_integrity=True)
     return {name: _plain(name, value) for name, value in read.items() if not name.startswith("__")}
@@ -244,7 +246,7 @@ def _plain(name: str, value: Any) -> Any:
     DataError, with `name`, for other types.
     """
     if scipy.sparse.issparse(value):
-        value = scipy.sparse.csc_array(value)
+        value = scipy.sparse.csc_array(value)  # coo of version 4
         data = value.data.astype(np.float64, copy=False) if value.dtype.kind in "biuf" else value.data
         return scipy.sparse.csc_array((data, value.indices, value.indptr), shape=value.shape)
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "biufUc":
@@ -267,7 +269,7 @@ def make(
     labels: str | os.PathLike | None = None,
     wanted: Wanted = GUESSED,
 ) -> Dataset:
-    """Return the data set of a MATLAB file of version 5: samples in `variable`, labels in `labels_variable`.
+    """Return the data set of a MATLAB file of version 4 or 5: samples in `variable`, labels in `labels_variable`.
 
     Without a name the samples are the largest sparse matrix, else the largest matrix of numbers; labels are the
     variable called y, gnd, label, ... that has as many entries as the matrix has rows or columns, else the only vector
