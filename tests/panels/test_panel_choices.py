@@ -120,7 +120,7 @@ def test_numbers_are_read_as_people_write_them(here):
         ({"dataset": "stdlb"}, "Unknown dataset 'stdlb'. Did you mean 'stdlib'? Expected one of: "),
         ({"model": "logistic", "widths": 16}, "do not go together: The logistic model has width 1."),
         ({"model": "logistic", "widths": [1, 16], "threads": 2}, "configurations: The logistic model has width 1"),
-        ({"dataset": "npz"}, "The data set npz needs the "),
+        ({"dataset": "npz"}, "The data set npz needs "),
         ({"formats": "row_sparse", "engines": "vendor"}, "there is no row_sparse with these kernels and updates"),
     ],
 )
