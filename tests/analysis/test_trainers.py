@@ -8,7 +8,7 @@ from workbench.analysis.advisor import advise
 from workbench.analysis.breakeven import breakeven
 from workbench.analysis.configurations import groups
 from workbench.analysis.standings import make_standings
-from workbench.plots import phases, style
+from workbench.plots import phases
 from workbench.reports.report_tables import command_of
 
 SLOW = replace(maker.SPARSE, trainers=2, fixed=3e-3)
@@ -42,10 +42,5 @@ def test_the_best_trainers_have_the_verdict_and_their_command():
     assert "CSR ours, 2 trainers" in advise(frame).verdict
     row = next(row for row in groups(frame)[0].rows if row["trainers"] == 2)
     assert "--trainers 2" in command_of(row)
-    alone = next(row for row in groups(frame)[0].rows if row["trainers"] == 1 and row["format"] == "csr")
-    looks = [style.look({**one, "update": update}) for one in (row, alone) for update in ("lazy", "exact", "standard")]
-    assert style.look(row)["linestyle"] != style.look(alone)["linestyle"]
-    markers = {(look.get("fillstyle"), look["markerfacecolor"]) for look in looks}
-    assert len(markers) == 6, "of charts without lines"
     untimed = row | dict.fromkeys(map("seconds_{}".format, phases.PHASES))
     assert phases._note(untimed, phases.phases_of(untimed), 2).endswith(", phases not timed")

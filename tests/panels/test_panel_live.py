@@ -193,7 +193,7 @@ def test_a_chosen_control_stays_when_rows_arrive(here, opened, no_charts):
     write_run(study.folder, rows[:6])
     panel = opened(study, clock=clock)
     panel.step()
-    panel.results.chart.picker.value = "loss_seconds"
+    panel.results.chart.picker.value = "learning"
     panel.results.chart.controls["density"].value = "0.1 %"
     write_run(study.folder, rows)
     clock.now += 60

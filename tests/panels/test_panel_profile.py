@@ -1,6 +1,4 @@
-"""The profile of the user's file in the panel: counted by a process of its own, shown first, never beside a sweep."""
-
-from typing import ClassVar
+"""The profile of the user's file in the panel: counted while it is idle, shown first, never beside a sweep."""
 
 import numpy as np
 import pytest
@@ -9,6 +7,7 @@ import scipy.sparse
 from tests.support import rows as made
 from tests.support.clocks import until
 from tests.support.panel_runs import text, write_run
+from workbench import data
 from workbench.panels import lab
 from workbench.panels import panel as panel_module
 from workbench.panels.panel import asked_of
@@ -22,27 +21,17 @@ def news(here):
     return path
 
 
-class Counted:
-    """Counting that goes on until it is stopped."""
-
-    started: ClassVar[list] = []
-
-    def __init__(self, dataset, parameters):
-        self.asked, self.stopped = (dataset, dict(parameters)), 0
-        Counted.started.append(self)
-
-    def poll(self):
-        return None
-
-    def stop(self):
-        self.stopped += 1
-
-
 @pytest.fixture
 def counted(monkeypatch):
-    monkeypatch.setattr(Counted, "started", [])
-    monkeypatch.setattr(panel_module, "Counting", Counted)
-    return Counted
+    """The parameters that data were read with, of each profile that was counted."""
+    asked, load = [], data.load
+
+    def count(name, **parameters):
+        asked.append(parameters)
+        return load(name, **parameters)
+
+    monkeypatch.setattr(panel_module.data, "load", count)
+    return asked
 
 
 def wait_until(panel, status):
@@ -57,13 +46,13 @@ def wait_until(panel, status):
 def test_a_chosen_file_is_counted_beside_the_panel_and_shown_first(here, opened, news):
     panel = opened(lab.study(dataset="svmlight", path=str(news)))
     assert panel.profile.box.layout.display == "none"
-    panel.step()
+    panel.profiling.poll()
     assert "Reading the file" in text(panel)
     wait_until(panel, "done")
     panel.step()
     assert "5 % of the elements are stored" in text(panel)
     assert "30 rows x 40 columns" in panel.profile.text.value
-    assert panel.profile.charts.value.count("<img") == 2
+    assert panel.profile.chart.value.count("<img") == 1
     assert "9 never used" in panel.profile.numbers.value
     assert panel.form.fields["model"].value == "logistic"
     assert panel.form.fields["densities"].value == "0.03, natural, 0.1, 0.3"
@@ -114,61 +103,51 @@ def test_the_model_and_the_guesses_are_those_of_the_other_doors(here, opened):
 def test_sets_that_read_no_file_have_no_profile(here, opened, counted):
     panel = opened(lab.study(dataset="uniform"))
     panel.step()
-    assert (panel.profiling.status, counted.started) == ("", [])
+    assert (panel.profiling.status, counted) == ("", [])
     assert panel.profile.box.layout.display == "none"
 
 
-def test_another_choice_ends_the_counting_of_the_one_before(here, opened, news, counted):
+def test_what_was_counted_of_a_former_choice_is_dropped(here, opened, news, counted):
     panel = opened(lab.study(dataset="svmlight", path=str(news)))
     panel.step()
     panel.state.choose(kind="numbers")
-    panel.step()
-    assert [one.asked[1].get("kind") for one in counted.started] == [None, "numbers"]
-    assert [one.stopped > 0 for one in counted.started] == [True, False]
+    panel.profiling.poll()
+    assert (panel.profiling.status, panel.profiling.profile) == ("waiting", {})
+    wait_until(panel, "done")
+    assert [one.get("kind") for one in counted] == [None, "numbers"]
     panel.state.choose(dataset="uniform")
     panel.step()
     assert panel.profiling.status == ""
-    assert counted.started[1].stopped
 
 
 def test_a_file_that_changes_is_counted_again(here, opened, news, counted):
     panel = opened(lab.study(dataset="svmlight", path=str(news)))
-    panel.step()
+    wait_until(panel, "done")
     news.write_text(news.read_text() + "1 1:1\n")
     panel.step()
-    assert len(counted.started) == 2
+    wait_until(panel, "done")
+    assert panel.profiling.profile["rows"] == 31
+    assert len(counted) == 2
 
 
-def test_a_large_file_waits_for_a_click(here, opened, news, counted, monkeypatch):
+def test_a_large_file_is_not_counted_and_what_to_type_is_said(here, opened, news, counted, monkeypatch):
     monkeypatch.setattr(panel_module, "BYTES_UNASKED", 10)
     panel = opened(lab.study(dataset="svmlight", path=str(news)))
     panel.step()
-    assert (panel.profiling.status, counted.started) == ("waiting", [])
-    assert panel.profile.button.layout.display is None
-    assert f"Profile reads {news.stat().st_size} B" in text(panel)
-    panel.profile.button.click()
-    assert (panel.profiling.status, len(counted.started)) == ("counting", 1)
-    assert panel.profile.button.layout.display == "none"
+    assert (panel.profiling.status, counted) == ("waiting", [])
+    assert f"The file has {news.stat().st_size} B: wb.profile(PATH)" in text(panel)
 
 
 def test_nothing_is_counted_beside_a_sweep(here, opened, news, counted):
     panel = opened(lab.study(dataset="svmlight", path=str(news)))
-    panel.step()
     write_run(panel.state.folder, made.sweep(), "running")
     panel.step()
-    assert counted.started[0].stopped
-    assert panel.profiling.status == "waiting"
-    assert panel.profile.button.disabled
+    panel.step()
+    assert (panel.profiling.status, counted) == ("waiting", [])
+    assert "once the run is over" in text(panel)
     write_run(panel.state.folder, made.sweep(), "finished")
-    panel.step()
-    assert len(counted.started) == 2
-
-
-def test_closing_the_panel_ends_the_counting(here, opened, news, counted):
-    panel = opened(lab.study(dataset="svmlight", path=str(news)))
-    panel.step()
-    panel.close()
-    assert counted.started[0].stopped
+    wait_until(panel, "done")
+    assert len(counted) == 1
 
 
 def test_a_matrix_is_profiled_without_labels_and_with_them(here):

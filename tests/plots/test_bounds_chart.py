@@ -65,7 +65,7 @@ def test_the_table_has_rates_that_the_bytes_and_the_time_give():
 
 
 @pytest.mark.parametrize("share", [0.1, 1.2])
-@pytest.mark.parametrize("name", ["bounds", "phases", "time_density", "memory_density", "loss_seconds"])
+@pytest.mark.parametrize("name", ["bounds", "phases", "time_density", "memory_density", "learning"])
 def test_no_text_of_a_narrow_chart_is_cut_off(name, share):
     """A window of a phone has charts of this width; names are long, as those of real runs."""
     rows = [row | {"dataset": "stdlib, rare classes as one"} for row in swept(share)]

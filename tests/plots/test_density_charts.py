@@ -1,22 +1,83 @@
-"""Charts against density: baselines, the data's own density, disturbed and few rounds, ranges, and bars."""
+"""Charts against density: the best two candidates, the data's own density, disturbed rounds, failures, and bars."""
 
-import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from tests.support import rows as maker
 from tests.support.figures import drawn, notes, said
 from workbench import plots, store
-from workbench.analysis import breakeven, pool_rounds
+from workbench.analysis import breakeven, configurations, pool_rounds
 from workbench.analysis.configurations import records
-from workbench.analysis.intervals import shown_value
+from workbench.analysis.intervals import interval_of, shown_value
 from workbench.plots import density, style
 
+MANY = (
+    *maker.BOTH_AT_THEIR_BEST,
+    replace(maker.SERIAL, launch="epoch", fixed=4.6e-3),
+    replace(maker.HELD_AS_CSR, launch="kernels", fixed=8.5e-3),
+)
 
-def test_one_density_is_bars_with_the_better_baseline_marked():
+
+def lines_of(figure, width):
+    return {
+        str(line.get_label()).removeprefix("_"): line
+        for line in figure.axes[0].get_lines()
+        if line.get_linewidth() == width and len(line.get_xdata()) > 1
+    }
+
+
+def ends(figure):
+    """What is written at the ends of lines."""
+    return [text.get_text().replace("\n", " ") for text in figure.axes[0].texts if text.arrow_patch is not None]
+
+
+def test_the_best_sparse_and_the_best_dense_candidate_are_bold_with_their_intervals_and_named_at_their_ends():
+    frame = pool_rounds(store.frame(maker.sweep(MANY, noise=0.003)))
+    group = configurations.groups(frame)[0]
+    best = style.best_lines(group)
+    figure, _ = drawn("time_density", maker.sweep(MANY, noise=0.003))
+    bold, thin = lines_of(figure, style.BOLD), lines_of(figure, style.THIN)
+    assert len(bold) == 2
+    assert set(ends(figure)) == set(bold)
+    assert len(thin) == len({configurations.line_key(row) for row in group.rows}) - 2
+    for key in best:
+        rows = sorted((row for row in group.rows if configurations.line_key(row) == key), key=configurations.density_of)
+        (line,) = (line for line in bold.values() if len(line.get_xdata()) == len(rows) and np.allclose(
+            line.get_ydata(), [shown_value(row, "seconds_step") for row in rows], rtol=1e-12))  # fmt: skip
+        known = [interval_of(row, "seconds_step") for row in rows]
+        colour = to_hex(line.get_color())
+        (band,) = (area for area in figure.axes[0].collections if to_hex(area.get_facecolor()[0]) == colour)
+        heights = band.get_paths()[0].vertices[:, 1]
+        assert {interval.low for interval in known} | {interval.high for interval in known} <= set(heights)
+
+
+def test_other_candidates_are_named_or_left_out_on_demand():
+    rows = maker.sweep(MANY, noise=0.003)
+    assert len(ends(drawn("time_density", rows, candidates="named")[0])) == 9
+    figure, _ = drawn("time_density", rows, candidates="best")
+    assert not lines_of(figure, style.THIN)
+    assert len(plots.table("time_density", store.frame(rows), candidates="best")) == 2 * len(maker.DENSITIES)
+    assert len(plots.table("time_density", store.frame(rows))) == 9 * len(maker.DENSITIES)
+
+
+@pytest.mark.parametrize("name", ["time_density", "memory_density"])
+@pytest.mark.parametrize("size", [(4.2, 5.2), (12.8, 7.2)])
+def test_names_at_the_ends_of_lines_are_apart_and_inside_the_figure(name, size):
+    figure = Figure(figsize=size)
+    plots.draw(name, store.frame(maker.sweep(MANY)), figure)
+    figure.draw_without_rendering()
+    labels = [text for text in figure.axes[0].texts if text.arrow_patch is not None]
+    boxes = [Text.get_window_extent(text) for text in labels]  # without its line
+    assert max(box.x1 for box in boxes) <= figure.bbox.x1 + 1
+    assert not boxes[0].overlaps(boxes[1])
+
+
+def test_one_density_is_bars_in_order():
     laws = (maker.DENSE, maker.SERIAL, maker.SPARSE)
     for name, column in (("time_density", "seconds_step"), ("memory_density", "bytes_peak")):
         figure, _ = drawn(name, [row | {"density": None} for row in maker.sweep(laws, (0.05,), noise=0.01)])
@@ -24,16 +85,21 @@ def test_one_density_is_bars_with_the_better_baseline_marked():
         pooled = pool_rounds(store.frame(maker.sweep(laws, (0.05,), noise=0.01)))
         pooled[column] = [shown_value(row, column) for row in records(pooled)]
         np.testing.assert_allclose([bar.get_width() for bar in axes.patches], sorted(pooled[column]))
-        baseline = next(line for line in axes.get_lines() if "baseline" in str(line.get_label()))
-        assert baseline.get_xdata()[0] == pytest.approx(pooled[pooled["format"] == "dense"][column].min())
+        assert [bar.get_alpha() for bar in axes.patches].count(1) == 2, "the best two"
         assert "density the data's own, 5.01 %" in said(figure)
         names = [label.get_text() for label in axes.get_yticklabels()]
         assert set(names) == {"dense", "dense, 1 thread", "CSR ours · row_sparse gradient"}
 
 
+def test_of_many_bars_the_slowest_are_in_the_table_alone():
+    figure, _ = drawn("time_density", maker.sweep(MANY, (0.1,), noise=0.003))
+    assert len(figure.axes[0].patches) == density.MOST_BARS
+    assert "1 more in the table" in said(figure)
+
+
 def test_the_data_s_own_density_is_shown_first_and_marked_among_others():
     rows = [row | {"density": None} if row["density"] == 0.003 else row for row in maker.sweep()]
-    for name in ("phases", "loss_seconds"):
+    for name in ("phases", "learning"):
         control = next(control for control in plots.get(name).controls if control.name == "density")
         assert control.initial(pool_rounds(store.frame(rows))) == "the data's own"
         assert "density the data's own, 0.301 %" in said(drawn(name, rows)[0])
@@ -42,61 +108,27 @@ def test_the_data_s_own_density_is_shown_first_and_marked_among_others():
         assert "the data's own" not in said(drawn(name, maker.sweep())[0])
 
 
-def test_both_baselines_are_drawn_and_told_apart():
-    figure, _ = drawn("time_density", maker.sweep((maker.DENSE, maker.SERIAL, maker.SPARSE)))
-    lines = {line.get_label(): line for line in figure.axes[0].get_lines()}
-    assert lines["dense"].get_linestyle() != lines["dense, 1 thread"].get_linestyle()
-    np.testing.assert_array_less(lines["dense"].get_ydata(), lines["dense, 1 thread"].get_ydata())
-
-
-def test_what_ran_only_beside_other_programs_is_pale_and_not_on_the_line():
+def test_what_ran_only_beside_other_programs_is_hollow_on_its_line():
     rows = [maker.disturbed(row) if row["density"] == 0.01 and row["format"] == "csr" else row for row in maker.sweep()]
     figure, _ = drawn("time_density", rows)
-    lines = figure.axes[0].get_lines()
-    quiet = next(line for line in lines if len(line.get_xdata()) == 5)
-    assert not [density for density in quiet.get_xdata() if 0.009 < density < 0.011]
-    (beside,) = (line for line in lines if str(line.get_label()).endswith(style.DISTURBED))
-    pooled = pool_rounds(store.frame(rows))
-    (known,) = pooled[pooled["status"] == "disturbed"].to_dict("records")
-    assert beside.get_xydata().tolist() == [
-        pytest.approx([known["density_measured"], shown_value(known, "seconds_step")])
+    hollow = [
+        line for line in figure.axes[0].get_lines() if line.get_markerfacecolor() == "white" and len(line.get_xdata())
     ]
-    assert beside.get_alpha() == style.PALE
-    look = [(line.get_color(), line.get_markerfacecolor(), line.get_marker()) for line in (beside, quiet)]
-    assert look[0] == look[1], "the configuration is still recognised"
-    assert f"{style.DISTURBED}: 4 trials" in said(figure)
+    (known,) = pool_rounds(store.frame(rows)).query("status == 'disturbed'").to_dict("records")
+    assert [line.get_xydata().tolist() for line in hollow] == [
+        [pytest.approx([known["density_measured"], shown_value(known, "seconds_step")])]
+    ]
+    assert all(len(line.get_xdata()) == 6 for line in lines_of(figure, style.BOLD).values())
+    assert "hollow: 1 configuration only next to other programs" in said(figure)
     assert style.DISTURBED not in said(drawn("memory_density", rows)[0]), "memory is the same next to other programs"
 
 
-def test_a_chart_of_configurations_that_all_ran_beside_other_programs_has_their_times_and_looks():
-    figure, _ = drawn("time_density", [maker.disturbed(row) for row in maker.sweep()])
-    pale = [line for line in figure.axes[0].get_lines() if line.get_alpha() == style.PALE and len(line.get_xdata())]
-    assert sorted(len(line.get_xdata()) for line in pale) == [6, 6]
-    assert len({line.get_color() for line in pale}) == 2, "each has the colour of its configuration"
-    assert f"{style.DISTURBED}: 48 trials" in said(figure)
-    assert "12 of 12 configurations only next to other programs" in said(figure)
-
-
-def test_what_ran_only_beside_other_programs_is_never_the_baseline():
-    laws = (maker.DENSE, maker.SERIAL, maker.SPARSE)
-    rows = [
-        maker.disturbed(row) | {"seconds_step": 1e-6} if row["format"] == "dense" and not row["serial"] else row
-        for row in maker.sweep(laws, (0.05,), noise=0.01)
-    ]
-    axes = drawn("time_density", rows)[0].axes[0]
-    baseline = next(line for line in axes.get_lines() if "baseline" in str(line.get_label()))
-    assert baseline.get_label().startswith("dense, 1 thread")
-    assert [bar.get_alpha() for bar in axes.patches].count(style.PALE) == 1
-
-
-@pytest.mark.parametrize("name", ["phases", "loss_seconds"])
-def test_what_ran_only_beside_other_programs_is_named_in_charts_of_one_density(name):
+def test_what_ran_only_beside_other_programs_is_told_in_charts_of_one_density():
     rows = [maker.disturbed(row) if row["format"] == "csr" else row for row in maker.sweep(densities=(0.01,))]
-    figure, sentence = drawn(name, rows)
+    figure, sentence = drawn("phases", rows)
     assert f", {style.DISTURBED}" in said(figure)
-    assert f"{style.DISTURBED}: 4 trials" in said(figure)
-    if name == "phases":
-        assert sentence.startswith("At 1 % density a step of dense spends"), "the finding is of what was left alone"
+    assert sentence.startswith("At 1 % density a step of dense spends"), "the finding is of what was left alone"
+    assert "hollow: 1 configuration only" in said(drawn("time_density", rows)[0])
 
 
 def test_few_rounds_have_intervals_and_a_break_even_is_a_grey_band():
@@ -104,8 +136,9 @@ def test_few_rounds_have_intervals_and_a_break_even_is_a_grey_band():
         figure, _ = drawn("time_density", maker.sweep(rounds=rounds))
         (even,) = breakeven(store.frame(maker.sweep(rounds=rounds)))
         assert notes(figure) == [f"break-even {even.place.removesuffix(' density')}"]
-        (band,) = (patch for patch in figure.axes[0].patches if patch.get_alpha() is None)
+        (band,) = figure.axes[0].patches
         assert to_hex(band.get_facecolor()) == style.GREY
+        assert (band.get_x(), band.get_x() + band.get_width()) == pytest.approx((even.low, even.high))
 
 
 def test_a_range_is_a_band_without_a_line():
@@ -120,23 +153,14 @@ def test_a_range_is_a_band_without_a_line():
 def test_rows_of_other_seeds_are_one_point_of_a_line_and_named_apart():
     rows = [*maker.sweep(noise=0.01), *maker.sweep(learning_rate=0.5, noise=0.01, seed=1)]
     figure, _ = drawn("time_density", rows)
-    assert {len(set(line.get_xdata())) for line in figure.axes[0].get_lines() if len(line.get_xdata()) > 2} == {6}
+    assert {len(set(line.get_xdata())) for line in lines_of(figure, style.BOLD).values()} == {6}
     names = [label.get_text() for label in drawn("phases", rows)[0].axes[0].get_yticklabels()]
     assert len(set(names)) == len(names) == 4
     assert "dense · learning rate 0.5" in names
 
 
-def test_a_marker_that_would_lie_on_another_is_moved_a_little_to_the_right():
-    low, high, other = ({**maker.sweep()[0], "density": 0.01, "seconds_step": seconds} for seconds in (0.1, 1.0, 0.101))
-    for row in (low, high, other):
-        row.update(status="ok", density_measured=0.01)
-    first, second, third = density.dodged([[low], [high], [other]], "seconds_step")
-    assert (first, second) == ({0.01: 0.0}, {0.01: 0.0})
-    assert 0 < third[0.01] < 0.1
-
-
 @pytest.mark.parametrize("name", ["time_density", "phases"])
-def test_a_narrow_figure_names_its_bars_above_them_and_its_ticks_are_apart(name):
+def test_a_narrow_figure_names_its_bars_above_them(name):
     figure = Figure(figsize=(4.25, 6))
     plots.draw(name, store.frame(maker.sweep(densities=(0.05,))), figure)
     figure.draw_without_rendering()
@@ -144,24 +168,12 @@ def test_a_narrow_figure_names_its_bars_above_them_and_its_ticks_are_apart(name)
     assert [text.get_text() for text in axes.texts if text.get_gid() == style.NAMES_OF_BARS] == [
         text.get_text() for text in drawn(name, maker.sweep(densities=(0.05,)))[0].axes[0].get_yticklabels()
     ]
-    boxes = [label.get_window_extent() for label in axes.get_xticklabels() if label.get_text()]
-    assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
     assert axes.get_window_extent().width > 0.7 * figure.get_window_extent().width
 
 
-def test_the_only_dense_time_that_is_quiet_is_a_marker_and_no_line_over_all_densities():
-    rows = [
-        maker.disturbed(row) if row["format"] == "dense" and row["density"] != 0.01 else row for row in maker.sweep()
-    ]
-    lines = drawn("time_density", rows)[0].axes[0].get_lines()
-    dense = [line for line in lines if "dense" in str(line.get_label())]
-    assert not [line for line in dense if len(line.get_xdata()) == 2 and line.get_xdata()[0] == 0]
-    assert [1] in [[len(line.get_xdata())] for line in lines if line.get_color() == style.DENSE]
-
-
-def test_configurations_without_a_quiet_time_have_the_strokes_of_their_lines():
-    laws = (maker.DENSE, maker.SPARSE, maker.IN_CALLS)
-    figure, _ = drawn("time_density", [maker.disturbed(row) for row in maker.sweep(laws)])
-    pale = [line for line in figure.axes[0].get_lines() if line.get_alpha() == style.PALE and len(line.get_xdata()) > 1]
-    looks = {(line.get_color(), line.get_marker(), str(line.get_linestyle())) for line in pale}
-    assert len(looks) == len(pale) == 3
+def test_a_dense_array_that_did_not_fit_is_told_beside_data_held_as_csr():
+    rows = [maker.unfit(row) if (row["format"], row["hold"]) == ("dense", "format") else row for row in
+            maker.sweep((maker.DENSE, maker.HELD_AS_CSR, maker.SPARSE))]  # fmt: skip
+    figure, _ = drawn("time_density", rows)
+    assert "dense needs 82 GB" in said(figure)
+    assert "dense · held as CSR · epoch" in ends(figure)

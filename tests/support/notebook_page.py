@@ -128,12 +128,12 @@ class Lab:
         return int(re.search(r"(\d+) of \d+ trials ·", self.panel.inner_text())[1])
 
     def profile(self, dataset: str, path: Path, shot: str) -> str:
-        """Choose a file of the user's and wait for the charts of its profile; what the panel says then."""
+        """Choose a file of the user's and wait for the chart of its profile; what the panel says then."""
         self.panel.get_by_label("Data set", exact=True).select_option(dataset)
         field = self.panel.get_by_label("Your file", exact=True)
         field.fill(str(path))
         field.press("Tab")
-        self.panel.locator(".wb-pictures img").nth(1).wait_for()
+        self.panel.locator("img.chart[alt^='Columns, rows']").wait_for()
         self.panel.scroll_into_view_if_needed()
         self.shot(shot)
         return self.panel.inner_text()

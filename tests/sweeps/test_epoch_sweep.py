@@ -3,7 +3,6 @@
 from tests.support.tiny_sweeps import DENSE, spec_of, trial_row
 from workbench import store
 from workbench.analysis import formatting
-from workbench.plots import style
 from workbench.sweeps import grid, spec
 from workbench.sweeps.spec import Configuration
 
@@ -41,4 +40,3 @@ def test_the_code_of_epochs_is_part_of_the_key_and_lines_have_a_name():
     row = {"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "lazy", "launch": "epoch"}
     assert formatting.name_configuration(row) == "CSR ours (row_sparse gradient, lazy update, epochs in one call)"
     assert formatting.short_configuration_name(row) == "CSR ours · row_sparse gradient · lazy · epoch"
-    assert style.look(row)["linestyle"] == style.EPOCH

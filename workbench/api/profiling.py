@@ -68,7 +68,7 @@ class Profiled:
 
         return pd.DataFrame(self.rows_shown, columns=["fact", "value"])
 
-    def plot(self, chart: str = "column_ranks", figure: Any = None) -> Any:
+    def plot(self, chart: str = "profile", figure: Any = None) -> Any:
         """Draw a chart of the profile and return its Axes.
 
         Parameters
@@ -104,9 +104,9 @@ class Profiled:
         return "\n".join([repr(self), *(f"  {name:{width}}  {value}" for name, value in self.rows_shown)])
 
     def _repr_html_(self) -> str:
-        """Return the profile as HTML for a notebook, with a chart of column ranks."""
+        """Return the profile as HTML for a notebook, with its chart."""
         items = results.table(("fact", "value"), self.rows_shown)
-        return results.page(f"<p><strong>{html.escape(repr(self))}</strong></p>{items}", self._frame, "column_ranks")
+        return results.page(f"<p><strong>{html.escape(repr(self))}</strong></p>{items}", self._frame, "profile")
 
 
 def profile(source: Any, *, label: str | None = None, **reading: Any) -> Profiled:

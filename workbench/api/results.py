@@ -142,8 +142,8 @@ def _line(record: Record, contest: Contest | None, counts: Mapping[str, int]) ->
     return line | {"verdict": WORDS[ratio.verdict] if ratio is not None else "inconclusive"}
 
 
-CHARTS = {"time": "time_density", "memory": "memory_density", "quality": "quality_seconds", "loss": "loss_seconds"}
-"""Short names of charts."""
+CHARTS = {"time": "time_density", "memory": "memory_density", "quality": "learning", "loss": "learning"}
+"""Short names of charts; the last two are one chart of two measures."""
 
 
 class Text:
@@ -295,12 +295,8 @@ class Result:
         matplotlib.axes.Axes
             The first axes of the figure.
         """
-        name, frame = CHARTS.get(chart, chart), self._trials
-        if name == CHARTS["quality"]:
-            from workbench.analysis.curves import points_of_trials
-
-            frame = points_of_trials(frame)
-        return plot(name, frame, figure, **controls)
+        measure = {"measure": chart} if chart in ("loss", "quality") else {}
+        return plot(CHARTS.get(chart, chart), self._trials, figure, **measure | controls)
 
     def report(self, path: str | Path | None = None, quote_formulas: bool = False) -> Path:
         """Write a report and return its path.

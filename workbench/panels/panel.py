@@ -9,6 +9,7 @@ import html
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from statistics import median
 from time import monotonic
@@ -22,7 +23,6 @@ from workbench import data
 from workbench.analysis import formatting, profiles
 from workbench.analysis.pool import group_by
 from workbench.data import contract
-from workbench.data.profiles.worker import Counting
 from workbench.panels import live, pages, picture
 from workbench.panels.form import Form, close_tree, send_less
 from workbench.panels.guard import Guard
@@ -42,7 +42,7 @@ from workbench.sweeps.spec import FILES
 
 
 BYTES_UNASKED = 64 * 2**20
-"""Files up to this size are profiled unasked, in seconds; larger ones when somebody asks."""
+"""Files up to this size are profiled, in seconds; larger ones by `wb.profile`."""
 NATURAL = "guessed"
 
 
@@ -58,8 +58,8 @@ class ProfileRequest(NamedTuple):
 class Profiling(traitlets.HasTraits):
     """Follows the choices of a study with the profile of its file.
 
-    `status` is empty if there is nothing to count, else waiting (for `start`), counting, done (`profile`) or failed
-    (`problem`). During a sweep nothing is counted: it would disturb the trials.
+    `status` is empty if there is nothing to count, else waiting (for `count`), done (`profile`) or failed (`problem`).
+    During a sweep nothing is counted: it would disturb the trials.
     """
 
     status = traitlets.Unicode()
@@ -71,57 +71,48 @@ class Profiling(traitlets.HasTraits):
         """Follow the choices of `state`; nothing is read before the first `poll`."""
         super().__init__()
         self.state = state
-        self._counting: Counting | None = None
         self._looked_at: dict[str, Any] | None = None
+        self._counted: tuple[ProfileRequest, dict[str, Any]] | None = None
 
     def poll(self) -> None:
-        """Update status and profile after changes of choices, files, the sweep or the counting process.
-
-        A small file is counted unasked, in a separate process; never while a sweep is alive.
-        """
-        may_count, is_same = not self.state.alive, self.state.choices is self._looked_at
-        if is_same and not may_count and self._counting is None:  # a look at files costs, and a sweep is at work
+        """Update status and profile after changes of choices or files, and take what `count` has found."""
+        if self.state.choices is self._looked_at and self.state.alive:  # a look at files costs, and a sweep is at work
             return
         asked, self._looked_at = asked_of(self.state.choices), self.state.choices
+        counted, self._counted = self._counted, None
         if asked != self.asked:
             self.asked = asked
-            self._become("waiting" if asked else "")
-        if self._counting is not None and not may_count:
-            self._become("waiting")
-        if self._counting is not None and (found := self._counting.poll()) is not None:
-            self._become("failed" if "error" in found else "done", found)
+            self._become("waiting" if asked else "", {})
+        if counted is not None and counted[0] == self.asked:
+            self._become("failed" if "error" in counted[1] else "done", counted[1])
             if self.profile:
                 self.state.fill(self.profile)
-        if self.status == "waiting" and self.is_small and may_count:
-            self.start()
 
     @property
     def is_small(self) -> bool:
-        """Whether the file is small enough to be profiled unasked (`BYTES_UNASKED`)."""
+        """Whether the file is small enough to be profiled in a panel (`BYTES_UNASKED`)."""
         return self.asked is not None and self.asked.bytes_ <= BYTES_UNASKED
 
-    def start(self) -> None:
-        """Start to count the profile in a separate process, whatever the size.
+    def count(self) -> None:
+        """Read the file and count its profile, which the next `poll` takes; never of a large file or beside a sweep."""
+        asked = self.asked
+        if self.status != "waiting" or self._counted is not None or asked is None or not self.is_small:
+            return
+        if self.state.alive:
+            return
+        try:
+            read = data.load(asked.dataset, **asked.parameters)
+            task = data.Description(read.labels, read.facts, read.graph is not None).task
+            found = asdict(data.profile(read)) | {"task": task, "guesses": list(read.facts.get("guesses", ()))}
+        except (data.DataError, MemoryError) as error:
+            found = {"error": str(error)}
+        self._counted = asked, found
 
-        No effect if it runs or there is no file.
-        """
-        if self.asked is not None and self._counting is None:
-            self._become("counting")
-            self._counting = Counting(self.asked.dataset, self.asked.parameters)
-
-    def stop(self) -> None:
-        """Kill the counting process, if there is one."""
-        counting, self._counting = self._counting, None
-        if counting is not None:
-            counting.stop()
-
-    def _become(self, status: str, found: Mapping[str, Any] | None = None) -> None:
-        """Set `status` and at once `profile` or, if `found` has "error", `problem`; kills the counting process."""
-        self.stop()
-        found = dict(found or {})
+    def _become(self, status: str, found: dict[str, Any]) -> None:
+        """Set `status` and at once `profile` or, if `found` has "error", `problem`."""
         with self.hold_trait_notifications():
-            self.problem = found.pop("error", "")
-            self.profile, self.status = found, status
+            self.problem, self.status = found.get("error", ""), status
+            self.profile = {} if self.problem else found
 
 
 def asked_of(choices: Mapping[str, Any]) -> ProfileRequest | None:
@@ -160,7 +151,6 @@ def _bytes(path: Path) -> int:
 # View of a chosen file: its profile in a sentence, two small charts, and all numbers folded.
 
 
-CHARTS = ("column_ranks", "touched_columns")
 KEY = ("size", "entries a row", "columns")
 """Facts that are shown unfolded."""
 
@@ -168,46 +158,30 @@ KEY = ("size", "entries a row", "columns")
 class ProfileView:
     """The widgets of a profile; they come with a file, and go with it."""
 
-    def __init__(self, profiling: Profiling, guard: Guard) -> None:
-        """Make the widgets and keep them up to date with the traits of `profiling`.
-
-        `guard` wraps the button's callback.
-        """
+    def __init__(self, profiling: Profiling) -> None:
+        """Make the widgets and keep them up to date with the traits of `profiling`."""
         self.profiling = profiling
-        self.text, self.charts, self.numbers = (widgets.HTML() for _ in range(3))
-        self.button = widgets.Button(description="Profile", tooltip="Read the file and count what is in it")
-        self.button.on_click(guard("Profiling", profiling.start))
-        self.line = widgets.HBox([self.button, self.text])
-        self.line.add_class("wb-row")
-        self.box = widgets.VBox([self.line, self.charts, self.numbers])
+        self.text, self.chart, self.numbers = (widgets.HTML() for _ in range(3))
+        self.box = widgets.VBox([self.text, self.chart, self.numbers])
         self._drawn: dict = {}
         profiling.observe(lambda _: self.fill(), names=["status", "asked"])
-        profiling.state.observe(lambda _: self._enable(), names=["progress"])
         self.fill()
 
     def fill(self) -> None:
-        """Update text, numbers and button from the profile; charts are drawn later by `paint`."""
+        """Update text and numbers from the profile; its chart is drawn later by `paint`."""
         self.text.value = text_of(self.profiling)
         self.numbers.value = _numbers(self.profiling.profile) if self.profiling.profile else ""
         if not self.profiling.profile:
-            self.charts.value = ""
+            self.chart.value = ""
         self.box.layout.display = None if self.profiling.status else "none"
-        self.button.layout.display = None if self.profiling.status == "waiting" else "none"
-        self._enable()
-
-    def _enable(self) -> None:
-        """Disable the button while a run is alive, else enable it."""
-        self.button.disabled = self.profiling.state.alive
 
     def paint(self) -> None:
-        """Draw the charts of the profile, unless they are drawn already or there is none."""
+        """Count the profile if it is due, and draw its chart, unless it is drawn already or there is none."""
+        self.profiling.count()
         profile = self.profiling.profile
-        if profile is self._drawn or not profile:
-            return
-        self._drawn, frame = profile, pd.DataFrame([profile])
-        drawn = (picture.draw_small(name, frame).html for name in CHARTS)
-        pictures = f'<div class="wb-pictures">{"".join(drawn)}</div>'
-        self.charts.value = f"<details open><summary>Charts of the profile</summary>{pictures}</details>"
+        if profile is not self._drawn and profile:
+            self._drawn, drawn = profile, picture.draw("profile", pd.DataFrame([profile]))
+            self.chart.value = f"<details open><summary>Chart of the profile</summary>{drawn.html}</details>"
 
 
 def text_of(profiling: Profiling) -> str:
@@ -224,14 +198,13 @@ def text_of(profiling: Profiling) -> str:
         return f'<div role="status">{"<br>".join(lines)}</div>'
     if profiling.status == "failed":
         return f'<div class="wb-problem" role="alert">{emphasized(html.escape(in_panel(profiling.problem)))}</div>'
-    if profiling.status == "counting":
-        return '<div role="status">◔ Reading the file for its profile.</div>'
     if asked is None:
         return ""
     if profiling.is_small:
-        return "<div>The file is profiled once the run is over.</div>"
+        wait = "The file is profiled once the run is over." if profiling.state.alive else "Reading the file."
+        return f'<div role="status">◔ {wait}</div>'
     size = formatting.format_bytes(asked.bytes_)
-    return f"<div>Profile reads {size} and counts what is in it while no run is measured.</div>"
+    return f"<div>The file has {size}: wb.profile(PATH) counts what is in it.</div>"
 
 
 def _numbers(profile: dict) -> str:
@@ -378,7 +351,7 @@ class Panel:
         quick, slow = (Guard(state.tell) for _ in range(2))
         self.form, self.live = Form(state, quick), live.Live(state)
         self.profiling = Profiling(state)
-        self.profile = ProfileView(self.profiling, quick)
+        self.profile = ProfileView(self.profiling)
         self.results = ResultsView(state, slow, clock)
         self.run = _button("Run", "Measure what is not measured yet", quick("Starting", state.start), "primary")
         self.stop = _button("Stop", "End the sweep; finished trials stay", quick("Stopping", state.stop), "warning")
@@ -452,10 +425,9 @@ class Panel:
             thread.start()
 
     def close(self) -> None:
-        """End the threads, kill a running profile and close all widgets; the sweep goes on."""
+        """End the threads and close all widgets; the sweep goes on."""
         for thread in self.threads:
             thread.stop()
-        self.profiling.stop()
         close_tree(self.root)
 
     def still(self) -> Shown:

@@ -12,12 +12,11 @@ from workbench import plots
 from workbench.plots.chart import is_message
 from workbench.reports import page
 
-INCHES, INCHES_SMALL = (9.0, 5.4), (5.6, 4.0)
+INCHES = (9.0, 5.4)
 WIDE = "width:100%;max-width:1200px;background:#fff"
 THEMES = """<style>
-:is(img, div).chart { background: transparent !important; }
+.chart { background: transparent !important; }
 :is([data-jp-theme-light="false"], .vscode-dark, html[theme="dark"]) .chart { filter: invert(1) hue-rotate(180deg); }
-div.chart > svg { width: 100%; height: auto; }
 </style>"""
 """Charts have no ground of their own, and dark themes turn light and dark around, hues kept. Where a front end drops
 style sheets, as JupyterLab does in notebooks that are not trusted, the image's own white ground stays."""
@@ -40,37 +39,17 @@ class Picture:
         Only the sentence if there is nothing to draw.
         """
         if self.is_message:
-            return _paragraph(self.sentence)
+            return f"<p>{html.escape(self.sentence)}</p>"
         data = base64.b64encode(self.svg).decode("ascii")
         alt = html.escape(f"{self.title}. {self.sentence}", quote=True)
         image = f'<img class="chart" alt="{alt}" src="data:image/svg+xml;base64,{data}" style="{WIDE}">'
-        return _figure(image, self.sentence)
-
-
-def _paragraph(sentence: str) -> str:
-    """Return a sentence as a paragraph of HTML, escaped."""
-    return f"<p>{html.escape(sentence)}</p>"
-
-
-def _figure(chart: str, sentence: str) -> str:
-    """Return HTML of a chart (an image or SVG element) with its sentence, escaped, as caption."""
-    caption = f"<figcaption>{html.escape(sentence)}</figcaption>"
-    return f"{THEMES}<figure style='margin: 8px 0 0'>{chart}{caption}</figure>"
+        caption = f"<figcaption>{html.escape(self.sentence)}</figcaption>"
+        return f"{THEMES}<figure style='margin: 8px 0 0'>{image}{caption}</figure>"
 
 
 def draw(name: str, frame: pd.DataFrame, **controls: Any) -> Picture:
     """Return the chart `name` of the records in `frame`; ValueError, listing the known ones, for unknown names."""
-    return _drawn(name, frame, INCHES, controls)
-
-
-def draw_small(name: str, frame: pd.DataFrame) -> Picture:
-    """Return the chart `name` at a smaller size, to stand next to another one, with default controls."""
-    return _drawn(name, frame, INCHES_SMALL, {})
-
-
-def _drawn(name: str, frame: pd.DataFrame, inches: tuple[float, float], controls: dict[str, Any]) -> Picture:
-    """Draw the chart `name` with these controls at `inches` (width, height); return SVG, title and sentence."""
-    figure = Figure(figsize=inches)
+    figure = Figure(figsize=INCHES)
     sentence = plots.draw(name, frame, figure, **controls)
     title = plots.get(name).title
     if is_message(figure):

@@ -269,7 +269,7 @@ class ChartView:
         return frame.to_html(index=False, border=0) if len(frame) else f"<p>{plots.EMPTY}</p>"
 
 
-FIRST = ("time_density", "memory_density", "phases", "loss_seconds")
+FIRST = ("time_density", "memory_density", "phases", "learning")
 
 
 def _ordered() -> list[str]:

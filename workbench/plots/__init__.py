@@ -19,7 +19,6 @@ POOLED: "dict[str, Callable[[pd.DataFrame], pd.DataFrame]]" = {
     "trials": configurations.pool_rounds,
     "sizes": configurations.pool_rounds,
     "profile": lambda frame: frame,
-    "curves": lambda frame: frame,
     "predictions": lambda frame: frame,
 }
 """What makes one row a configuration, by the kind of rows that a chart reads."""
@@ -58,6 +57,7 @@ def draw(name: "str | Chart", frame: "pd.DataFrame", figure: "Figure", **control
     import matplotlib
 
     from workbench.plots.chart import message
+    from workbench.plots.style import fit_ticks
 
     figure.clear()
     figure.set_layout_engine("constrained")
@@ -65,7 +65,11 @@ def draw(name: "str | Chart", frame: "pd.DataFrame", figure: "Figure", **control
     pooled = (chart.pool or POOLED[chart.rows])(frame)
     chosen = chart.chosen(pooled, controls)
     with matplotlib.rc_context({"text.parse_math": False}):  # a "$" in a name is a "$"
-        return message(figure, EMPTY) if pooled.empty else chart.draw(pooled, figure, **chosen)
+        if pooled.empty:
+            return message(figure, EMPTY)
+        sentence = chart.draw(pooled, figure, **chosen)
+        fit_ticks(figure)
+    return sentence
 
 
 def table(name: "str | Chart", frame: "pd.DataFrame", **controls: Any) -> "pd.DataFrame":

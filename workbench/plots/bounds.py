@@ -20,6 +20,8 @@ from workbench.plots.chart import message, register_chart
 from workbench.plots.phases import PHASES, phases_of
 
 NONE = "not known: steps that are not kernel by kernel on the CPU, other models than X @ W, or a run that measured none"
+MOST_BARS = 2
+"""Configurations of each side, the fastest; the others are in the table."""
 HEIGHT, NARROW_HEIGHT = 0.8, 0.62
 """Share of a row's height that the bars of a configuration take together; in a narrow figure names stand above them."""
 MEANINGS = {
@@ -74,7 +76,9 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str
     marks the bound. Draws and returns a message if no bounds are known.
     """
     shown = style.pick(frame, group)
-    rows = [row for row in style.at_density(shown, density) if reached(row)]
+    able = [row for row in style.at_density(shown, density) if reached(row)]
+    sides = [[row for row in able if configurations.is_dense(row) == is_dense] for is_dense in (True, False)]
+    rows = [row for side in sides for row in side[:MOST_BARS]]
     if not rows:
         return message(figure, f"Bounds of kernels are {NONE}.")
     axes = figure.add_subplot()
@@ -93,7 +97,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str
     axes.xaxis.set_major_formatter(FuncFormatter(lambda at, _: f"{100 * at:.0f} %"))
     title, sentence = _finding(rows, density)
     note = f"{style.at(rows, density)}; the bound: a kernel's own work, without the cost of its call"
-    style.finish(figure, axes, title, shown, note, columns=len(used) + 1, room=style.room_beside_names(axes))
+    style.finish(figure, axes, title, shown, note, columns=len(used) + 1)
     axes.grid(visible=False, axis="y")
     return sentence
 

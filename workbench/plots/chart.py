@@ -3,7 +3,7 @@
 A chart is one file in this folder that ends in `register_chart(...)`. `draw(frame, figure, **controls)` draws on the
 Matplotlib figure it is given and returns one sentence that says what is seen; `table(frame, **controls)` returns the
 numbers behind it. Controls are keyword arguments of both, declared once; panels make widgets of them, the command line
-options, the report pictures. `loss_seconds.py` is the smallest to copy.
+options, the report pictures. `table_size.py` is a small one to copy.
 """
 
 import inspect
@@ -47,9 +47,9 @@ class Control:
 class Chart:
     """A named picture of rows. `draw` and `table` take exactly the declared controls; that is checked here.
 
-    `rows` names what it reads: trials; sizes, which are trials at several sizes of a model's tables; curves of quality
-    (`analysis.curves`); predictions, steps measured and predicted; or profile, of which a row is the profile of a data
-    set as JSON keeps it. For other records, `pool` makes the frame have one row a configuration.
+    `rows` names what it reads: trials; sizes, which are trials at several sizes of a model's tables; predictions, steps
+    measured and predicted; or profile, of which a row is the profile of a data set as JSON keeps it. For other records,
+    `pool` makes the frame have one row a configuration.
     """
 
     name: str

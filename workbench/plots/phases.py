@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from workbench.analysis.configurations import Record, is_dense
+from workbench.analysis.configurations import Record, is_dense, line_key
 from workbench.analysis.formatting import format_measured_quantity, format_seconds, name_configuration
 from workbench.plots import style
 from workbench.plots.chart import Control, message, register_chart
@@ -34,6 +34,7 @@ DARK = ("forward", "gradient", "update", "graph", "batches")  # white letters ca
 TOTALS = {"time a step": "seconds_step", "preparing a batch": "seconds_prepare"}
 READABLE = 8  # times the fastest bar that the slowest may take
 BATCHES = "batches: whole steps, many in one compiled call"
+MOST_BARS = 8  # others are in the table
 FEW = 7  # bars up to which the note of each may have two lines
 MOST_NOTE = 0.62  # share of the axes that the note of a bar has at most; a longer one is cut
 
@@ -45,7 +46,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str
     first, then by time; disturbed records are pale, failed ones have a note. A message if nothing was timed.
     """
     shown = style.pick(frame, group)
-    rows = style.at_density(shown, density)
+    rows = _kept(style.at_density(shown, density), style.best_lines(shown))
     if not any(map(style.is_timed, rows)):
         return message(figure, style.nothing(f"was timed at {density} density"))
     axes = figure.add_subplot()
@@ -62,13 +63,19 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str
     for name in PHASES:
         if any(each.get(name) for each in phases):
             axes.barh([0], [0], color=PHASES[name], label=name)
-    style.count_lost(axes, rows, [])
-    title = _finding(rows, density)
-    room = style.room_beside_names(axes)
+    title, sentence = _finding(rows, density)
     several = f"; {BATCHES}" if any(each.get("batches") for each in phases) else ""
-    style.finish(figure, axes, title, shown, style.at(rows, density) + several, columns=len(PHASES) + 1, room=room)
+    style.finish(figure, axes, title, shown, style.at(rows, density) + several, columns=len(PHASES))
     axes.grid(visible=False, axis="y")
-    return f"{title}."
+    return sentence
+
+
+def _kept(rows: Sequence[Record], best: Sequence[tuple]) -> list[Record]:
+    """Return the first `MOST_BARS` records, those of the best candidates and timed ones before others, in order."""
+    ranked = sorted(
+        rows, key=lambda row: (line_key(row) not in best, not style.is_timed(row), row["seconds_step"] or 0.0)
+    )
+    return [row for row in rows if row in ranked[:MOST_BARS]]
 
 
 def phases_of(row: Record) -> dict[str, float]:
@@ -143,9 +150,9 @@ def _axes(axes: Axes, rows: Sequence[Record], limit: float, scale: str) -> None:
     axes.set_xlim(0, limit)
     share = scale == "share"
     axes.set_xlabel("share of a step" if share else "time a step", fontsize=style.NORMAL)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda at, _: f"{100 * at:.0f} %" if share else format_seconds(at)))
     if share:
-        axes.set_xticks([0, 0.5, 1.0] if style.is_narrow(axes) else [0, 0.25, 0.5, 0.75, 1.0])
+        axes.set_xticks([0, 0.25, 0.5, 0.75, 1.0])
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda at, _: f"{100 * at:.0f} %" if share else format_seconds(at)))
 
 
 def _rank(row: Record) -> tuple[bool, bool, float]:
@@ -153,18 +160,20 @@ def _rank(row: Record) -> tuple[bool, bool, float]:
     return style.is_disturbed(row, "seconds_step"), is_dense(row), row["seconds_step"]
 
 
-def _finding(rows: Sequence[Record], density: str | None) -> str:
-    """Return a clause on which phase takes most of the fastest step, preferring sparse and undisturbed ones.
+def _finding(rows: Sequence[Record], density: str | None) -> tuple[str, str]:
+    """Return (title, sentence) on which phase takes most of the fastest step, preferring sparse and undisturbed ones.
 
     `density` is the label that it names. At least one of `rows` must be timed.
     """
     row = min(filter(style.is_timed, rows), key=_rank)
     phases, total = phases_of(row), row["seconds_step"]
     if not any(phases.values()):
-        return f"{style.where(density)} no phase was timed"
+        return "No phase was timed", f"{style.where(density)} no phase was timed."
     most = max(phases, key=lambda name: phases[name])
     share = f"{100 * phases[most] / total:.0f} %"
-    return f"{style.where(density)} a step of {name_configuration(row)} spends {share} of its time in {most}"
+    side = "dense" if is_dense(row) else "sparse"
+    sentence = f"{style.where(density)} a step of {name_configuration(row)} spends {share} of its time in {most}."
+    return f"A {side} step spends {share} of its time in {most}", sentence
 
 
 def table(frame: pd.DataFrame, *, group: str | None, density: str | None, scale: str) -> pd.DataFrame:

@@ -1,28 +1,27 @@
-"""Style shared by all charts: colours, markers, line styles, axes in units, titles, and controls.
+"""Style shared by all charts: colours, line styles, axes in units, ticks that fit, titles, labels and controls.
 
-A candidate, which is a format and whose kernels compute with it, has the same colour and marker in every chart. Colours
-start from Okabe and Ito's, distinguished by most colour-blind readers, and are never the only sign: ours are cool
-colours and full shapes, the vendor's warm colours and triangles; a lazy update has a hollow marker and an exact one a
-half-filled, a dense gradient a paler colour, a CUDA device a black edge around the marker, a step in one graph a line
-of dashes and dots, one thread where others may use more a line of short dashes. Dense candidates have a marker for each
-execution, and are black if their data are held as a dense array of their type, else of another colour.
+The best sparse and the best dense candidate are bold, with their intervals, and named at the end of their lines. All
+others are thin. A format has one colour in every chart, from those of Okabe and Ito, which most colour-blind readers
+distinguish; vendor kernels are dashed; dense candidates are black, or grey if their data are not held as a dense array.
 """
 
-import math
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import pandas as pd
-from matplotlib import colors
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.patheffects import withStroke
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from workbench.analysis import configurations, formatting
 from workbench.analysis.answers import answered_groups
+from workbench.analysis.compare import contests_of_group
 from workbench.analysis.intervals import interval_of, shown_value
 from workbench.plots.chart import Control
 
@@ -39,51 +38,33 @@ CANDIDATES = {
     ("dense", "dense"): (DENSE, "P"),
 }
 """Colour and marker by engine and format."""
-
-STORAGE_COLOURS = {"csr": "#8A8A8A", "uint8": "#7B1E3A", "float16": "#5B5B9A"}
-"""Colour of a dense training by what its data are held as, where that is no dense array of their type."""
-DENSE_MARKERS = {"epoch": "X", "dual": "d", "graph": "*"}
-"""Marker of a dense training by its launch, where that is not a step at a time."""
-LINES = {"ours": "-", "vendor": "--", "dense": "-"}
 OTHER = ("#888888", "*", ":")
-GRAPH = "-."
-EPOCH = (0, (3, 1, 1, 1, 1, 1))
-DUAL = (0, (5, 1, 1, 1, 1, 1))
-LAUNCHES = {"graph": GRAPH, "epoch": EPOCH, "dual": DUAL}
-SERIAL = (0, (2, 1.5))
-SEVERAL = (0, (1, 1))
-FILLED = {"lazy": "left", "exact": "top"}
-"""Filled half of the marker of several trainers, by update; right for all others."""
+HELD = "#8A8A8A"
+"""Colour of a dense training whose data are not held as a dense array."""
 Groups = Callable[[pd.DataFrame], list[configurations.Group]]
 GREY = "#555555"
 DISTURBED = "next to other programs"
-"""Name of what was measured only while other programs ran: pale, and never the best of a chart."""
-PALE = 0.4
-"""Opacity of what was measured only while other programs ran."""
+"""Name of what was measured only while other programs ran: hollow markers, and never the best of a chart."""
+BOLD, THIN = 2.6, 0.9
+"""Widths of the lines of the two best candidates and of the others."""
+PALE = 0.35
+"""Opacity of the bars of candidates that are not the best."""
 SMALL, NORMAL, LARGE = 9, 10, 12
 UNITS = r"(%|ns|µs|ms|s|B|kB|MB|GB|TB|times)(?!\w)"
-SHORT, SHORTEST = 30, 4
-"""A logarithmic axis whose ends are less far apart has more ticks, or one or two would be all."""
+SUBTITLE = "subtitle"
+"""Group id of a chart's subtitle."""
+MOST_LINES = 2
+"""Lines of a subtitle; the rest is cut."""
+SHOWN = {"all": "the best two named", "named": "all named", "best": "the best two alone"}
 
 
-def look(row: configurations.Record) -> dict[str, Any]:
-    """Return keyword arguments of `Axes.plot` (colour, marker, line style, ...) for a record's configuration."""
-    base, marker = CANDIDATES.get((row["engine"], row["format"]), OTHER[:2])
-    if configurations.is_dense(row):
-        base = STORAGE_COLOURS.get(configurations.storage_of(row), base)
-        marker = DENSE_MARKERS.get(str(row.get("launch")), marker)
-    pale = row["gradient"] == "dense" and not configurations.is_dense(row)
-    red, green, blue = colors.to_rgb(base)
-    colour = colors.to_hex((0.75 * red + 0.25, 0.75 * green + 0.25, 0.75 * blue + 0.25)) if pale else base
-    several = (row.get("trainers") or 1) > 1
-    face = "white" if (row["update"] == "lazy" and not several) or row.get("serial") else colour
-    line = _line(row)
-    style = {"marker": marker, "linestyle": line}
-    half: dict[str, Any] = {"fillstyle": "bottom", "markerfacecoloralt": "white"} if row["update"] == "exact" else {}
-    if several:  # lines are not in every chart, so their markers differ, too
-        half = {"fillstyle": FILLED.get(row["update"], "right"), "markerfacecoloralt": "white"}
-    half |= {"markeredgecolor": "black", "markeredgewidth": 1.6} if row.get("device") == "cuda" else {}
-    return style | half | {"color": colour, "markerfacecolor": face, "markersize": 6, "linewidth": 1.8}
+def look(row: configurations.Record, is_best: bool = True) -> dict[str, Any]:
+    """Return keyword arguments of `Axes.plot` (colour, line style, width) for a record's configuration."""
+    colour = CANDIDATES.get((row["engine"], row["format"]), OTHER)[0]
+    if configurations.is_dense(row) and configurations.storage_of(row) != configurations.HELD:
+        colour = HELD
+    line = {"color": colour, "linestyle": "--" if row["engine"] == "vendor" else "-"}
+    return line | ({"linewidth": BOLD, "zorder": 3} if is_best else {"linewidth": THIN, "alpha": 0.6})
 
 
 def is_disturbed(row: configurations.Record, measure: str) -> bool:
@@ -91,23 +72,19 @@ def is_disturbed(row: configurations.Record, measure: str) -> bool:
     return measure.startswith("seconds") and row["status"] == "disturbed"
 
 
-def disturbed_look(look: dict[str, Any]) -> dict[str, Any]:
-    """Return a pale look for disturbed records: colour, shape and fill stay, which say whose record it is."""
-    return look | {"alpha": PALE}
+def best_lines(group: configurations.Group, measure: str = "seconds_step") -> list[tuple]:
+    """Return the `line_key` of the best sparse and of the best dense candidate, of those that a group has.
+
+    The best is the one that wins in its side at most densities, as in the verdict.
+    """
+    contests = contests_of_group(group, measure)
+    sides = [[row for contest in contests if (row := getattr(contest, side))] for side in ("sparse", "dense")]
+    return [Counter(map(configurations.line_key, rows)).most_common(1)[0][0] for rows in sides if rows]
 
 
-def is_plain_dense(row: configurations.Record) -> bool:
-    """Return whether a record is of plain dense training: dense array, execution per step, all threads."""
-    return formatting.short_configuration_name(row) == f"dense{formatting.device_suffix(row)}"
-
-
-def _line(row: configurations.Record) -> Any:
-    """Return the Matplotlib line style of a record: by serial, trainers, launch, else by backend."""
-    if row.get("serial"):
-        return SERIAL
-    if (row.get("trainers") or 1) > 1:
-        return SEVERAL
-    return LAUNCHES.get(str(row.get("launch"))) or LINES.get(row["engine"], OTHER[2])
+def candidates_control() -> Control:
+    """Return the control that selects which candidates are drawn and named, a key of `SHOWN`."""
+    return Control("candidates", "which candidates are drawn and named", tuple(SHOWN), "all")
 
 
 def mark(format: str) -> dict[str, str]:
@@ -182,57 +159,114 @@ def _first_density(frame: pd.DataFrame) -> str:
 
 
 def finish(figure: Figure, axes: Axes, title: str, group: configurations.Group, more: str = "", **change: Any) -> None:
-    """Add title, a subtitle with the group's fixed settings and `more`, and the legend below the axes.
-
-    `change`: `columns` is the legend's largest number of columns, `room` the width of the axes as a share of the
-    figure's.
-    """
+    """Add title, a subtitle of `more` and the group's settings, grid and legend; `change` as in `framed`."""
     left_out = ("shuffle", "ahead", "machine")
     fixed = configurations.describe(group.settings, [name for name in configurations.GROUP if name not in left_out])
-    framed(figure, axes, title, f"{fixed}; {more}" if more else fixed, **change)
+    framed(figure, axes, title, "; ".join(filter(None, (more, fixed))), **change)
 
 
-def framed(figure: Figure, axes: Axes, title: str, below: str, **change: Any) -> None:
-    """Add title, subtitle `below`, grid, ticks and legend to a chart; `change` as in `finish`."""
-    width = figure.get_figwidth()
-    add_title_and_grid(figure, axes, title, below, change.get("room", NARROW_SHARE if is_narrow(axes) else 1.0))
+def framed(figure: Figure, axes: Axes, title: str, below: str, columns: int = 2) -> None:
+    """Add title, subtitle `below`, grid, and a legend of at most `columns` columns for what has a label."""
+    add_title_and_grid(figure, axes, title, below)
     axes.margins(y=0.1)  # keeps lines off the marks at the edges
-    for axis in (axes.xaxis, axes.yaxis):
-        _add_ticks(axis)
-    entries = sorted(zip(*axes.get_legend_handles_labels(), strict=True), key=lambda entry: _place(entry[1]))
-    if entries:
-        handles = [handle for handle, _ in entries]
-        labels = [wrapped(label, int(13 * width) - 8) for _, label in entries]  # the mark takes the rest of a line
-        columns = min(change.get("columns", 2), _columns_of(labels, width))
-        columns = math.ceil(len(labels) / math.ceil(len(labels) / columns))  # no entry alone in the last line
+    handles, labels = axes.get_legend_handles_labels()
+    if labels:
+        widest = max(map(len, labels)) / 13 + 0.6  # characters an inch, and the mark before them
+        columns = min(columns, len(labels), max(int(figure.get_figwidth() / widest), 1))
+        labels = [wrapped(label, int(13 * figure.get_figwidth()) - 8) for label in labels]
         figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=SMALL, frameon=False)
 
 
-def _add_ticks(axis: Any) -> None:
-    """Give a logarithmic Matplotlib axis more ticks if its ends are near each other; others are left as they are."""
-    low, high = sorted(axis.get_view_interval())
-    if axis.get_scale() == "log" and high < SHORT * low:
-        subs = (1.0, 2.0, 3.0, 5.0) if high > SHORTEST * low else tuple(range(1, 10))
-        axis.set_major_locator(LogLocator(subs=subs, numticks=12))
-
-
-def add_title_and_grid(figure: Figure, axes: Axes, title: str, below: str, room: float = 1.0) -> None:
-    """Add title, subtitle `below` (as wide as a share `room` of the figure) and grid to a chart."""
+def add_title_and_grid(figure: Figure, axes: Axes, title: str, below: str) -> None:
+    """Add title, subtitle `below`, cut to `MOST_LINES` lines, and grid to a chart."""
     width = figure.get_figwidth()
+    lines = wrapped(below, int(13 * width) - 3).split("\n")
+    subtitle = "\n".join(lines[:MOST_LINES]) + (" …" if len(lines) > MOST_LINES else "")
     figure.suptitle(wrapped(title, int(10 * width)), x=0.01, ha="left", fontsize=LARGE, fontweight="bold")
-    axes.set_title(wrapped(below, int(13 * width * room)), loc="left", fontsize=SMALL, color=GREY)
+    axes.set_title("\n" * subtitle.count("\n"), fontsize=SMALL)  # its room; the text begins at the left of the figure
+    axes.annotate(subtitle, (0.01, 1), xycoords=("figure fraction", "axes fraction"), xytext=(0, 5), va="bottom",
+                  textcoords="offset points", fontsize=SMALL, color=GREY, annotation_clip=False,
+                  in_layout=False, gid=SUBTITLE)  # fmt: skip
     axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(labelsize=SMALL)
 
 
-DECADES = 300
-"""Ratio of the ends of a logarithmic axis from which on a narrow figure has room for powers of ten alone."""
+SUBS = (tuple(range(1, 10)), (1, 2, 5), (1, 3), (1,))
+"""Multiples of a power of ten that have a tick, the most first."""
+SHORT = 30
+"""Ratio of the ends of a logarithmic axis up to which all multiples may have ticks."""
+
+
+def fit_ticks(figure: Figure) -> None:
+    """Give each numeric axis of the figure as many ticks as fit without overprinting; layouts the figure."""
+    figure.draw_without_rendering()
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            is_fixed = isinstance(axis.get_major_locator(), FixedLocator)
+            if isinstance(axis.get_major_formatter(), FuncFormatter) and not is_fixed:
+                next(filter(partial(_fits, axis), _locators(axis)), None)
+
+
+def _locators(axis: Any) -> Iterator[Any]:
+    """Yield locators of the ticks of an axis with ever fewer ticks."""
+    low, high = sorted(axis.get_view_interval())
+    is_log = axis.get_scale() == "log"
+    tries = [LogLocator(subs=subs, numticks=99) for subs in SUBS] if is_log else list(map(MaxNLocator, (7, 6, 5, 4)))
+    yield from tries[1:] if is_log and high > SHORT * low else tries
+    axis.set_major_locator(tries[0])
+    tell = axis.get_major_formatter()
+    rest = [at for at in axis.get_majorticklocs() if low <= at <= high and tell(at)]
+    yield from (FixedLocator(rest[::step]) for step in range(1, len(rest) + 1))
+
+
+def _fits(axis: Any, locator: Any) -> bool:
+    """Set the locator of an axis, and return whether there are labels of ticks in view, and all apart."""
+    axis.set_major_locator(locator)
+    low, high = sorted(axis.get_view_interval())
+    axis.get_majorticklabels()  # sets their places and texts
+    labels = [tick.label1 for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+    boxes = [label.get_window_extent() for label in labels if label.get_text()]
+    ends = sorted((box.x0, box.x1 + 6) if axis.axis_name == "x" else (box.y0, box.y1) for box in boxes)
+    return len(ends) > 1 and all(first[1] <= second[0] for first, second in pairwise(ends))
+
+
+Label = tuple[float, float, str, str]
+"""x, y, text and colour of what stands at the end of a line."""
+
+
+def label_ends(axes: Axes, ends: Sequence[Label]) -> None:
+    """Write the names of lines to the right of their ends (x, y, text, colour), moved apart so that none overlap."""
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    height = 0.6 * figure.get_figheight() * 72 / (1.3 * SMALL)  # lines of text that fit beside the axes
+    texts = [wrapped(text, 14 if is_narrow(axes) else 22) for *_, text, _ in ends]
+    to_axes = axes.transData + axes.transAxes.inverted()
+    places = [float(to_axes.transform((x, y))[1]) for x, y, *_ in ends]
+    top = 0.0
+    found: list[tuple[float, int]] = []
+    for place, index in sorted((place, index) for index, place in enumerate(places)):
+        half = (texts[index].count("\n") + 1.2) / height / 2
+        at = max(place, top + half)
+        top = at + half
+        found.append((at, index))
+    excess = max(top - 1.05, 0.0)
+    for at, index in found:
+        x, y, _, colour = ends[index]
+        axes.annotate(texts[index], (x, y), xytext=(1.03, at - excess), textcoords="axes fraction", va="center",
+                      color=colour, fontsize=SMALL, annotation_clip=False,
+                      arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.7, "alpha": 0.6})  # fmt: skip
+
+
+def note(axes: Axes, text: str, at: tuple[float, float], **change: Any) -> None:
+    """Write a short text into the axes at a place in shares of their size, readable over lines."""
+    look: dict[str, Any] = {"fontsize": SMALL, "color": GREY, "path_effects": [withStroke(linewidth=3, foreground="w")]}
+    axes.annotate(text, at, **{"xycoords": "axes fraction", "va": "top"} | look | change)
+
+
 NARROW = 5
 """Figures of fewer inches have the names of horizontal bars above them: next to them, hardly a bar would be left."""
-NARROW_SHARE = 0.84
-"""Width of the axes as a share of a narrow figure's: the labels of the other axis take the rest."""
 NAMES_OF_BARS = "names of bars"
 """Group id of such names, by which a figure's height is chosen."""
 
@@ -262,27 +296,10 @@ def is_narrow(axes: Axes) -> bool:
     return figure is not None and figure.get_figwidth() < NARROW
 
 
-def room_beside_names(axes: Axes) -> float:
-    """Return the share of the figure's width that the axes of named bars have."""
-    return 0.95 if is_narrow(axes) else 0.75
-
-
-def _columns_of(labels: Sequence[str], width: float) -> int:
-    """Return how many columns a legend with these labels may have in a figure of `width` inches, 1 or more."""
-    widest = max(map(len, labels)) / 13 + 0.6  # characters an inch, as in `framed`, and the mark before them
-    return max(int(width / widest), 1) if width > 7 else 1
-
-
 def wrapped(text: str, width: int) -> str:
     """Return the text in lines of at most `width` characters, without a break between a number and its unit."""
     kept = re.sub(rf"(?<=\d) (?={UNITS})", "\u00a0", text)
     return textwrap.fill(kept, width, break_on_hyphens=False).replace("\u00a0", " ")
-
-
-def _place(label: str) -> int:
-    """Return the sort key of a legend entry: dense, configurations, other marks, without result, left out."""
-    starts = {"dense": 0, "predicted": 2, DISTURBED: 2, "no result": 3, "left out": 4}
-    return next((place for start, place in starts.items() if label.startswith(start)), 1)
 
 
 def count_text(value: float) -> str:
@@ -297,11 +314,9 @@ def count_text(value: float) -> str:
 def log_axis(axis: Any, tell: Any, label: str) -> None:
     """Give a Matplotlib axis logarithmic ticks with text by `tell(value)`, and a label."""
     axis.set_label_text(label, fontsize=NORMAL)
-    low, high = sorted(axis.get_view_interval())
-    is_crowded = axis.axis_name == "x" and is_narrow(axis.axes) and high > DECADES * low
-    axis.set_major_locator(LogLocator(subs=(1.0,) if is_crowded else (1.0, 3.0), numticks=7 if is_crowded else 12))
-    _add_ticks(axis)
+    axis.set_major_locator(LogLocator(subs=(1.0, 3.0), numticks=12))
     axis.set_major_formatter(FuncFormatter(lambda value, _: tell(value)))
+    axis.set_minor_locator(NullLocator())
     axis.set_minor_formatter(NullFormatter())
 
 
@@ -354,16 +369,16 @@ def without(row: configurations.Record) -> str:
     return f"no result: {row['status']}{need}"
 
 
-def count_lost(axes: Axes, rows: Sequence[configurations.Record], lost: Sequence[configurations.Record]) -> None:
-    """Add legend entries that count the failed records in `lost` by status, and the disturbed trials of `rows`."""
+def count_lost(rows: Sequence[configurations.Record], lost: Sequence[configurations.Record]) -> str:
+    """Return the part of a subtitle that counts failed records in `lost` by status, and the disturbed among `rows`."""
     failed = Counter(row["status"] for row in lost if row["status"] not in configurations.NUMBERED).most_common()
-    if failed:
-        label = f"no result: {formatting.join_items(f'{count} {status}' for status, count in failed)}"
-        axes.plot([], [], "x", color=GREY, markersize=8, markeredgewidth=2, label=label)
-    if busy := sum(row["rounds_disturbed"] for row in rows):
-        marker = "o" if any(is_disturbed(row, "seconds_step") for row in rows) else ""
-        look = disturbed_look({"marker": marker, "color": GREY})
-        axes.plot([], [], linestyle="none", label=f"{DISTURBED}: {formatting.format_count(busy, 'trial')}", **look)
+    busy = sum(is_disturbed(row, "seconds_step") for row in rows)
+    return "; ".join(
+        [
+            *([f"hollow: {formatting.format_count(busy, 'configuration')} only {DISTURBED}"] if busy else []),
+            *([f"no result: {formatting.join_items(f'{n} {status}' for status, n in failed)}"] if failed else []),
+        ]
+    )
 
 
 def drawable(rows: Iterable[configurations.Record], measure: str) -> list[configurations.Record]:

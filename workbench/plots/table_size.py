@@ -33,12 +33,17 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, measure: str
     axes.set_yscale("log")
     style.log_axis(axes.xaxis, style.count_text, "rows of each table (features of the data)")
     style.log_axis(axes.yaxis, formatting.format_seconds if measure == "time" else formatting.format_bytes, label)
+    least = {takes: min((points for points in plotted if table_size.takes_all(points[0][0]) == takes),
+                        key=lambda points: points[-1][1].value, default=None) for takes in (True, False)}  # fmt: skip
+    ends = []
     for points in plotted:
-        _line(axes, points, column)
-    lost = [row for row in shown.rows if row["status"] not in configurations.NUMBERED]
-    style.count_lost(axes, shown.rows if measure == "time" else [], lost)
+        look = _draw_line(axes, points, column, is_best := points in least.values())
+        name = formatting.short_configuration_name(points[0][0])
+        ends += [(points[-1][0][table_size.ROWS], points[-1][1].value, name, look["color"])] if is_best else []
+    lost = style.count_lost(shown.rows if measure == "time" else [], shown.rows)
     title, sentence = table_size.headline(shown, column)
-    style.finish(figure, axes, title, shown, "whiskers: intervals of the rounds")
+    style.finish(figure, axes, title, shown, "; ".join(filter(None, ("bands: 95 % intervals", lost))))
+    style.label_ends(axes, ends)
     return sentence
 
 
@@ -62,30 +67,25 @@ def _of_epoch(row: configurations.Record, known: Interval, column: str) -> Inter
     return Interval(steps * known.value, steps * known.low, steps * known.high, known.why)
 
 
-def _line(axes: Axes, points: Sequence[Point], column: str) -> None:
-    """Draw one configuration with error bars; disturbed records have pale markers off the line."""
+def _draw_line(axes: Axes, points: Sequence[Point], column: str, is_best: bool) -> dict[str, Any]:
+    """Draw one configuration, with a band of its intervals if it is the best; disturbed records are hollow.
+
+    Returns its look: black if it changes all rows, green for exact updates.
+    """
     row = points[0][0]
-    disturbed = [point for point in points if style.is_disturbed(point[0], column)]
-    quiet = [point for point in points if not style.is_disturbed(point[0], column)]
-    x, known = [row[table_size.ROWS] for row, _ in quiet], [interval for _, interval in quiet]
-    ends = [[k.value - k.low for k in known], [k.high - k.value for k in known]]
-    axes.errorbar(
-        x, [k.value for k in known], yerr=ends, label=formatting.short_configuration_name(row), capsize=3, **_look(row)
-    )
-    if disturbed:
-        look = style.disturbed_look(_look(row)) | {"linestyle": "none"}
-        x, known = [row[table_size.ROWS] for row, _ in disturbed], [interval for _, interval in disturbed]
-        axes.plot(
-            x, [k.value for k in known], label=f"_{formatting.short_configuration_name(row)}, {style.DISTURBED}", **look
-        )
-
-
-def _look(row: configurations.Record) -> dict[str, Any]:
-    """Return the look of a record's configuration; black if it changes all rows, green for exact updates."""
-    look = style.look(row)
-    if table_size.takes_all(row):
-        return look | {"color": style.DENSE, "markerfacecolor": style.DENSE, "marker": "P"}
-    return look | {"color": EXACT, "marker": "s"} if row["update"] == "exact" else look
+    look = style.look(row, is_best)
+    if table_size.takes_all(row) or row["update"] == "exact":
+        look |= {"color": style.DENSE if table_size.takes_all(row) else EXACT}
+    x, known = [row[table_size.ROWS] for row, _ in points], [interval for _, interval in points]
+    if is_best:
+        lower, upper = [k.low for k in known], [k.high for k in known]
+        axes.fill_between(x, lower, upper, color=look["color"], alpha=0.18, linewidth=0)
+    name = formatting.short_configuration_name(row)
+    axes.plot(x, [k.value for k in known], "o", markersize=5 if is_best else 3, label=f"_{name}", **look)
+    busy = [(row[table_size.ROWS], known.value) for row, known in points if style.is_disturbed(row, column)]
+    hollow: dict[str, Any] = {"markerfacecolor": "white", "linestyle": "none", "zorder": 4, "markersize": 6}
+    axes.plot([x for x, _ in busy], [y for _, y in busy], "o", label="_", **look | hollow)
+    return look
 
 
 def table(frame: pd.DataFrame, *, group: str | None, measure: str) -> pd.DataFrame:

@@ -17,7 +17,7 @@ import pandas as pd
 from markupsafe import Markup, escape
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.container import BarContainer, ErrorbarContainer
+from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
@@ -26,7 +26,6 @@ from workbench import atomic_files, store
 from workbench.analysis import changes, formatting
 from workbench.analysis.changes import Changes, ExternalComparison
 from workbench.json_text import parsed
-from workbench.plots import style
 from workbench.store import RowError
 
 # Text from rows and files made fit for pages and charts: characters that can be written, and no more than are read.
@@ -145,15 +144,15 @@ def _points(figure: Figure, axes: Axes) -> list[Markup]:
 
 
 def _lines(axes: Axes) -> Iterator[tuple[Line2D, str]]:
-    """Yield (line, label) of the lines that are in the legend or mark disturbed records."""
-    of_errors = {}
-    for each in axes.containers:
-        if isinstance(each, ErrorbarContainer) and each.lines[0] is not None:
-            of_errors[each.lines[0]] = str(each.get_label())
+    """Yield (line, label) of the lines with a label of their own."""
     for line in axes.get_lines():
-        label = of_errors.get(line, str(line.get_label()))
-        has_tooltip = not label.startswith("_") or label.endswith(style.DISTURBED)
-        if has_tooltip and line.get_transform() == axes.transData and np.size(line.get_xdata()):
+        label = str(line.get_label())
+        if (
+            label != "_"
+            and not label.startswith("_child")
+            and line.get_transform() == axes.transData
+            and np.size(line.get_xdata())
+        ):
             yield line, label.removeprefix("_")
 
 

@@ -108,7 +108,7 @@ SECTIONS = {
     "Speed": ("time_density",),
     "Memory": ("memory_density",),
     "Phases of a step": ("phases",),
-    "Quality": ("loss_seconds", "frontier"),
+    "Quality": ("learning",),
     "Roofline": ("bounds",),
 }
 """Charts by the section of the page that they are in; others follow in one of their own."""

@@ -6,20 +6,15 @@ import math
 from collections import Counter
 from dataclasses import asdict
 from fractions import Fraction
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import psutil
 import pytest
 import scipy.sparse
 
-from tests.support.clocks import until
 from tests.support.small_sets import csr, labelled, targets
 from workbench import data, formats
 from workbench.data import profiles
-from workbench.data.profiles import worker
-from workbench.data.profiles.worker import Counting
 
 
 def dataset(x, y=None):
@@ -250,37 +245,3 @@ def test_numbers_have_quartiles_and_several_classes_a_row_their_count():
 def test_groups_have_a_number_and_a_largest():
     assert data.profile(labelled(groups=np.array([5, 5, 9, 9, 9, 1]))).groups == (3, 3)
     assert data.profile(labelled()).groups is None
-
-
-def ended(counting):
-    """What it answers in the end; its files are gone then."""
-    answer = until(counting.poll)
-    counting.stop()
-    assert not Path(counting._folder.name).exists()
-    return answer
-
-
-def test_the_answer_is_the_profile(tmp_path):
-    parameters = {"rows": 50, "features": 30, "density": 0.1}
-    found = ended(Counting("power_law", parameters))
-    own = data.profile(data.load("power_law", **parameters))
-    assert (found["entries"], found["duplicate_rows"]) == (own.entries, own.duplicate_rows)
-    assert found["columns"]["ranks"] == [list(point) for point in own.columns.ranks]
-    assert found.keys() == asdict(own).keys() | {"task", "guesses"}
-    assert (found["task"], found["guesses"]) == ("binary", [])
-
-
-def test_what_cannot_be_read_is_an_answer_in_words():
-    assert "has no parameter 'no such'" in ended(Counting("svmlight", {"no such": 1}))["error"]
-
-
-def test_a_process_that_dies_is_told_with_its_status(monkeypatch):
-    monkeypatch.setattr(worker.sys, "executable", "/bin/false")
-    assert ended(Counting("uniform", {})) == {"error": "Counting ended with status 1: "}
-
-
-def test_it_ends_when_it_is_told_to():
-    counting = Counting("stdlib", {})
-    process = psutil.Process(counting._process.pid)
-    counting.stop()
-    assert not process.is_running()

@@ -1,16 +1,13 @@
-"""The charts of quality against seconds and of cost against the size of tables: what they draw, and what they say."""
+"""The chart of cost against the size of tables: what they draw, and what they say."""
 
 import numpy as np
-import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from tests.support.curve_points import point, two
 from tests.support.figures import said
-from tests.support.quiet_ratios import known
 from tests.support.size_rows import swept
 from workbench import plots, store
-from workbench.analysis import curves, pool_rounds
+from workbench.analysis import pool_rounds
 from workbench.plots import style
 
 
@@ -19,32 +16,14 @@ def drawn(name, frame, **controls):
     return figure, plots.draw(name, frame, figure, **controls)
 
 
-def test_quality_is_drawn_against_seconds_ours_full_and_competitors_dashed():
-    level = point("click rate alone", side="reference", value=0.5, epoch=None, seconds=None)
-    both = curves.frame([*two().to_dict("records"), level])
-    figure, sentence = drawn("quality_seconds", both)
-    ours, theirs, line = figure.axes[0].get_lines()
-    np.testing.assert_allclose(ours.get_xdata(), [1.0, 2.0])
-    np.testing.assert_allclose(ours.get_ydata(), [0.795, 0.845])
-    assert (ours.get_linestyle(), theirs.get_linestyle()) == ("-", "--")
-    assert line.get_label() == "click rate alone"
-    assert "ours ends with the best AUC" in said(figure)
-    assert "AUC on held-out rows (more is better)" in figure.axes[0].get_ylabel()
-    low, high = (f"{end:.2g}" for end in known(8.0, 4)[1:])
-    assert f"ours is {low} to {high} times faster" in sentence
-    assert list(plots.table("quality_seconds", both)["who"]) == ["ours"] * 4 + ["theirs"] * 4
-
-
-@pytest.mark.parametrize("name", ["quality_seconds", "table_size"])
-def test_nothing_measured_is_said_so(name):
-    empty = curves.frame([]) if name == "quality_seconds" else store.frame()
-    assert drawn(name, empty)[1] == plots.EMPTY
+def test_nothing_measured_is_said_so():
+    assert drawn("table_size", store.frame())[1] == plots.EMPTY
 
 
 def test_an_epoch_is_drawn_against_the_rows_of_the_tables():
     frame = store.frame(swept())
     figure, sentence = drawn("table_size", frame)
-    whole, lazy = (bars.lines[0] for bars in figure.axes[0].containers)
+    whole, lazy = (line for line in figure.axes[0].get_lines() if line.get_label() != "_")
     pooled = pool_rounds(frame)
     for line, gradient in ((whole, "dense"), (lazy, "row_sparse")):
         rows = pooled[pooled["gradient"] == gradient].sort_values("features")

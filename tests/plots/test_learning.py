@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from tests.support import rows as maker
 from workbench import plots, store
 from workbench.analysis import configurations
-from workbench.plots import loss_seconds, style
+from workbench.plots import learning, style
 
 STEPS = 60
 DENSE_SECONDS, SPARSE_SECONDS = 8e-3, 5.1e-3
@@ -23,7 +23,7 @@ def said(dense, sparse, **known):
     """Title and sentence of the chart where dense and sparse train with those losses."""
     rows = maker.sweep(densities=(0.05,), rounds=4, noise=1e-3, **known)
     figure = Figure(figsize=(9, 6))
-    sentence = plots.draw("loss_seconds", store.frame([curved(row, dense, sparse) for row in rows]), figure)
+    sentence = plots.draw("learning", store.frame([curved(row, dense, sparse) for row in rows]), figure)
     return figure.get_suptitle().replace("\n", " "), sentence
 
 
@@ -101,7 +101,7 @@ def test_times_that_the_rounds_do_not_tell_apart_are_no_claim():
     alike = (maker.DENSE, maker.Law(fixed=8e-3, slope=0.0))
     rows = [curved(row, losses, losses) for row in maker.sweep(alike, (0.05,), rounds=4, noise=0.3)]
     figure = Figure()
-    sentence = plots.draw("loss_seconds", store.frame(rows), figure)
+    sentence = plots.draw("learning", store.frame(rows), figure)
     assert "inconclusive" in sentence
     assert "instead of" not in sentence + figure.get_suptitle()
 
@@ -109,5 +109,5 @@ def test_times_that_the_rounds_do_not_tell_apart_are_no_claim():
 def test_the_time_of_the_axis_is_that_of_the_other_charts():
     frame = configurations.pool_rounds(store.frame(maker.sweep(densities=(0.05,), rounds=3)))
     for row in configurations.records(frame):
-        curve = loss_seconds.curve_of(row)
+        curve = learning.curve_of(row)
         np.testing.assert_allclose(curve[:, 0], curve[:, 2] * row["seconds_step"])

@@ -1,19 +1,27 @@
-"""Loss against training time, one line a configuration: a step that is faster but trains worse shows here."""
+"""Loss, or quality on held-out rows, against training time: a step that is faster but trains worse shows here."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from workbench.analysis.compare import HOLDS_ONE, Contest, compare_best
-from workbench.analysis.configurations import Record, dense_rows, is_dense
-from workbench.analysis.formatting import format_count, format_number, format_seconds, join_items, name_configuration
+from workbench.analysis.configurations import Record, dense_rows, groups, is_dense, line_key, records
+from workbench.analysis.curves import SMALLER, quality_target, trained_records
+from workbench.analysis.formatting import (
+    format_count,
+    format_number,
+    format_seconds,
+    join_items,
+    name_configuration,
+    short_configuration_name,
+)
 from workbench.plots import style
-from workbench.plots.chart import message, register_chart
+from workbench.plots.chart import Control, message, register_chart
 
 NEAR = 0.01
 """The loss of dense is reached where all but this share is done of the drop from dense's first loss to its last."""
@@ -21,36 +29,57 @@ AGAIN = 0.1
 """A loss that ends this share of the drop above dense's has risen again: it did not reach it."""
 SMOOTH, LEAST = 9, 3
 """Points of a curve whose median is its loss there, and of a short curve: a single batch reaches nothing."""
+FEW = 4
+"""Lines that are all named; of more, the best two."""
 READABLE = 6
 """Times the end of the shortest line that the axis may reach before it is drawn logarithmic."""
 
 
-def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str | None) -> str:
-    """Draw loss against training time at one density and return the sentence below the chart.
+def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str | None, measure: str) -> str:
+    """Draw training loss, or quality on held-out rows, against training time; return the sentence below the chart.
 
-    `group` and `density` are labels. Lines are running medians over pale losses of single steps, broken where these are
-    not finite. The time axis is logarithmic if lines end far apart. A message if there is no curve.
+    `group` and `density` are labels, such as "5 %"; `measure` is "loss", "quality" or the name of a measure. The best
+    sparse and the best dense candidate are bold; their losses are running medians over pale ones of single steps. The
+    time axis is logarithmic if lines end far apart. A message if there is no curve.
     """
-    shown = style.pick(frame, group)
-    rows = style.at_density(shown, density)
-    trained = [row for row in rows if curve_of(row).size]
-    if not trained:
-        return message(figure, style.nothing(f"has a loss curve at {density} density"))
-    axes = figure.add_subplot()
+    for shown in (style.pick(frame, group), *groups(frame)):  # another one if that has no curve of the measure
+        rows = style.at_density(shown, density)
+        name = _measure(rows) if measure == "quality" else measure
+        curves = curve_of if measure == "loss" else partial(quality_curve, measure=name)
+        if trained := [row for row in rows if curves(row).size]:
+            break
+    else:
+        return message(figure, style.nothing(f"has a curve of {measure} at {density} density"))
+    axes, best = figure.add_subplot(), style.best_lines(shown)
+    are_named = len(set(map(line_key, trained))) <= FEW
+    ends: dict[str, style.Label] = {}
     for row in trained:
-        seconds, loss = curve_of(row).T[:2]
-        is_disturbed = style.is_disturbed(row, "seconds_step")
-        look = style.disturbed_look(style.look(row)) if is_disturbed else style.look(row)
-        look |= {"markevery": max(seconds.size // 8, 1), "markersize": 5}
-        axes.plot(seconds, loss, color=look["color"], linewidth=0.8, alpha=0.35)
-        axes.plot(seconds, np.where(np.isfinite(loss), smooth(row), np.nan), label=_label(row, rows), **look)
-    style.count_lost(axes, rows, [row for row in rows if not curve_of(row).size])
-    axes.set_xlabel("training time: steps x time a step", fontsize=style.NORMAL)
-    axes.set_ylabel("training loss", fontsize=style.NORMAL)
+        is_best = line_key(row) in best
+        look, who = style.look(row, is_best), short_configuration_name(row)
+        seconds, values = curves(row).T[:2]
+        if measure == "loss":
+            if is_best:
+                axes.plot(seconds, values, color=look["color"], linewidth=0.8, alpha=0.3, label="_")
+            values = np.where(np.isfinite(values), smooth(row), np.nan)
+        axes.plot(seconds, values, label=f"_{who}", **look)
+        last = np.flatnonzero(np.isfinite(values))
+        if last.size and (is_best or are_named):
+            ends.setdefault(who, (seconds[last[-1]], values[last[-1]], who, look["color"]))
+    label = "training loss" if measure == "loss" else f"{name} on held-out rows"
+    axes.set_ylabel(label, fontsize=style.NORMAL)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: format_number(value)))
+    axes.set_xlabel("training time", fontsize=style.NORMAL)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: format_seconds(value)))
-    _scale_time(axes, trained)
-    title, sentence = _finding(trained, density)
-    style.finish(figure, axes, title, shown, style.at(rows, density))
+    last_seconds = [curves(row)[-1, 0] for row in trained]
+    if max(last_seconds) > READABLE * min(last_seconds) > 0:
+        axes.set_xscale("log")
+        style.log_axis(axes.xaxis, format_seconds, "training time")
+    else:
+        axes.set_xlim(left=0)
+    title, sentence = _loss_finding(trained, density) if measure == "loss" else _quality_finding(trained, density, name)
+    lost = style.count_lost(rows, [row for row in rows if row not in trained])
+    style.finish(figure, axes, title, shown, "; ".join(filter(None, (style.at(rows, density), lost))))
+    style.label_ends(axes, list(ends.values()))
     return sentence
 
 
@@ -67,28 +96,48 @@ def curve_of(row: Record) -> np.ndarray:
     return curve
 
 
-def _label(row: Record, rows: Sequence[Record]) -> str:
-    """Return the legend's text of a record: name, quality, and whether it was disturbed."""
-    quality = f", {row['quality_name']} {format_number(row['quality'])}" if row["quality"] is not None else ""
-    disturbed = f", {style.DISTURBED}" if style.is_disturbed(row, "seconds_step") else ""
-    return f"{style.name(row, rows)}{quality}{disturbed}"
+def quality_curve(row: Record, measure: str) -> np.ndarray:
+    """Return a record's curve on held-out rows, float64 `[points, 2]`: seconds and the measure."""
+    points = [(point["seconds"], point.get(measure)) for point in row["quality_curve"] or ()]
+    known = [point for point in points if None not in point]
+    return np.array(known, dtype=np.float64).reshape(-1, 2)
 
 
-def _scale_time(axes: Axes, rows: Sequence[Record]) -> None:
-    """Scale the time axis from 0 to the horizon; logarithmically if the shortest line would be unreadable."""
-    horizon, starts = _horizon(rows), [seconds for row in rows for seconds in curve_of(row)[:, 0] if seconds > 0]
-    if horizon and starts and horizon > READABLE * min(curve_of(row)[-1, 0] for row in rows):
-        axes.set_xscale("log")
-        style.log_axis(axes.xaxis, format_seconds, "training time: steps x time a step")
-        axes.set_xlim(min(starts) / 1.1, horizon)
-    else:
-        axes.set_xlim(left=0, right=horizon)
+def _measures(frame: pd.DataFrame) -> tuple[str, ...]:
+    """Return what may be drawn of records: the loss, the quality, and each measure that their curves have."""
+    points = [point for row in records(frame) for point in row["quality_curve"] or ()] if len(frame) else []
+    known = dict.fromkeys(name for point in points for name in point if name not in ("epoch", "seconds"))
+    return ("loss", "quality", *known)
 
 
-def _horizon(rows: Sequence[Record]) -> float | None:
-    """Return the right end of the time axis, seconds: that of dense, else of the longest curve; None if that is 0."""
-    ends = [curve_of(row)[-1, 0] for row in rows if is_dense(row)] or [curve_of(row)[-1, 0] for row in rows]
-    return max(ends) * 1.05 or None
+def _measure(rows: Sequence[Record]) -> str:
+    """Return the measure of held-out rows: that of the target that dense sets, else the first quality's name."""
+    target = quality_target(rows)
+    return target.measure if target else next((row["quality_name"] for row in rows if row["quality_name"]), "quality")
+
+
+def _quality_finding(rows: Sequence[Record], density: str | None, measure: str) -> tuple[str, str]:
+    """Return (title, sentence) on who reaches the quality of dense, less 1 %, first, and who never.
+
+    Without such a target in the measure: on who ends with the best value.
+    """
+    target, found = quality_target(rows), trained_records(rows)
+    there = sorted((one for one in found if one.reached is not None), key=lambda one: one.reached or 0.0)
+    if target is None or target.measure != measure or not there:
+        last = [(quality_curve(row, measure)[-1, 1], row) for row in rows]
+        value, best = (min if measure in SMALLER else max)(last, key=lambda pair: pair[0])
+        text = f"ends with the best {measure}, {format_number(value)}"
+        title = f"{short_configuration_name(best)} {text}"
+        return title, f"{style.where(density)} {name_configuration(best)} {text}."
+    never = [name_configuration(one.row) for one in found if one.reached is None]
+    side = "Dense" if is_dense(there[0].row) else "Sparse"
+    each = [f"{name_configuration(one.row)} in {format_seconds(one.reached or 0.0, 2)}" for one in there[:3]]
+    end = f"; never: {join_items(never)}" if never else ""
+    value = f"a held-out {target.measure} of {format_number(target.value)}, that of dense less 1 %,"
+    return (
+        f"{side} reaches the quality of dense first",
+        f"{style.where(density)} {value} is reached by {join_items(each)}{end}.",
+    )
 
 
 def smooth(row: Record) -> np.ndarray:
@@ -142,7 +191,7 @@ class LossTarget:
         return int(curve[at[0], 2]) if at.size and stays else None
 
 
-def _finding(rows: Sequence[Record], density: str | None) -> tuple[str, str]:
+def _loss_finding(rows: Sequence[Record], density: str | None) -> tuple[str, str]:
     """Return (title, sentence) on whether sparse or dense training reaches dense's loss sooner.
 
     `rows` are the records at the density with the label `density`. If dense has no falling loss, the sentence says so.
@@ -206,17 +255,25 @@ def _sooner(each: Contest, share: float) -> str:
     return each.ratio._replace(**ends).verdict
 
 
-def table(frame: pd.DataFrame, *, group: str | None, density: str | None) -> pd.DataFrame:
-    """Return first and last loss, time and steps trained, and quality of each record as text.
+def table(frame: pd.DataFrame, *, group: str | None, density: str | None, measure: str) -> pd.DataFrame:
+    """Return losses, time and steps trained, quality, and seconds to dense's quality of each record as text.
 
-    `group` and `density` are labels, such as "5 %"; `group` None is the largest.
+    `group` and `density` are labels, such as "5 %"; `group` None is the largest; `measure` is unused.
     """
     rows = style.at_density(style.pick(frame, group), density)
-    return pd.DataFrame([_described(row) for row in rows])
+    reached = {id(one.row): one.reached for one in trained_records(rows)} if quality_target(rows) else {}
+    return pd.DataFrame([_described(row) | _reached(row, reached) | {"result": style.result_of(row)} for row in rows])
+
+
+def _reached(row: Record, reached: dict[int, float | None]) -> dict[str, str]:
+    """Return {"to dense's quality": text}; {} if dense sets no target, "never" if it is not reached."""
+    seconds = reached.get(id(row))
+    text = "" if id(row) not in reached else "never" if seconds is None else format_seconds(seconds, 2)
+    return {"to dense's quality": text} if reached else {}
 
 
 def _described(row: Record) -> dict[str, str]:
-    """Return configuration, losses, time and steps of training, quality and result of a record as texts, by column."""
+    """Return configuration, losses, time and steps of training, and quality of a record as texts, by column."""
     shown = lambda value: "" if value is None else format_number(value)  # noqa: E731
     curve = curve_of(row)
     known = {
@@ -228,8 +285,15 @@ def _described(row: Record) -> dict[str, str]:
         "trained": style.seconds(row, int(curve[-1, 2])) if curve.size else "",
         "steps": f"{curve[-1, 2]:.0f}" if curve.size else "",
     }
-    known[row["quality_name"] or "quality"] = shown(row["quality"])
-    return known | {"result": style.result_of(row)}
+    return known | {row["quality_name"] or "quality": shown(row["quality"])}
 
 
-register_chart(__name__, "Loss against training time", (style.group_control(), style.density_control()))
+register_chart(
+    __name__,
+    "Loss and quality against training time",
+    (
+        style.group_control(),
+        style.density_control(),
+        Control("measure", "training loss, or a measure of quality on held-out rows", _measures, lambda _: "loss"),
+    ),
+)
