@@ -1,10 +1,12 @@
 """`wb.sweep`, `wb.open`, `wb.runs`, `wb.compare` and what their results show."""
 
+import io
 import re
 import subprocess
 import sys
 import threading
 
+import pandas as pd
 import pytest
 
 import workbench as wb
@@ -87,6 +89,31 @@ def test_result_plot_returns_axes(result):
     assert result.plot("memory").figure is not axes.figure
     assert result.plot("memory", figure=axes.figure).figure is axes.figure
     plt.close("all")
+
+
+def test_a_chart_takes_the_place_of_an_axes_of_a_grid_or_a_size(result):
+    import matplotlib.pyplot as plt
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(12, 5))
+    assert result.plot(ax=left, candidates="best").get_figure(root=True) is figure
+    assert right in figure.axes
+    assert left not in figure.axes
+    assert result.plot(size=(6, 4)).figure.get_size_inches().tolist() == [6, 4]
+    with pytest.raises(ValueError, match=r"expected an Axes of a grid.\nType fig, axes = plt.subplots"):
+        result.plot(ax=plt.figure().add_axes((0, 0, 1, 1)))
+    plt.close("all")
+
+
+def test_a_result_is_written_for_a_paper_with_where_it_was_measured(result, tmp_path):
+    assert pd.read_csv(io.StringIO(result.to_csv())).shape == result.frame.shape
+    assert result.to_csv(tmp_path / "rows.csv") is None
+    assert (tmp_path / "rows.csv").read_text() == result.to_csv()
+    versions = result.trials["versions"].iloc[0]
+    assert f"numpy {versions['numpy']}" in result.citation
+    text = result.to_latex()
+    assert text.count(r"\\") == len(result.frame) + 1
+    assert r"\toprule" in text
+    assert f"numpy {versions['numpy']}" in text
 
 
 def test_a_result_without_a_trial_takes_a_line_and_not_the_height_of_a_chart(tmp_path):

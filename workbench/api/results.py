@@ -2,6 +2,7 @@
 
 import difflib
 import html
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,13 @@ from typing import Any
 import pandas as pd
 
 from workbench import store
-from workbench.analysis import configurations
+from workbench.analysis import configurations, formatting
 from workbench.analysis.answers import answer_of
 from workbench.analysis.compare import Contest, contests_of_group, ratio_between
 from workbench.analysis.configurations import pool_rounds
 from workbench.analysis.estimates import estimate_of
 from workbench.reports import export
+from workbench.reports.page import joined_values
 from workbench.sweeps import run_folder
 
 TEXT, LINE = "var(--jp-ui-font-color1, inherit)", "var(--jp-border-color2, #8884)"
@@ -56,23 +58,36 @@ INCHES_MESSAGE = 0.8
 """Height of a new figure that has a sentence instead of a chart."""
 
 
-def plot(chart: str, frame: Any, figure: Any = None, **controls: Any) -> Any:
-    """Draw the chart named `chart` of `frame` on `figure` (None: a new one), and return its first Axes.
+def plot(chart: str, frame: Any, figure: Any = None, ax: Any = None, size: Any = None, **controls: Any) -> Any:
+    """Draw the chart named `chart` of `frame` on `figure`, in the place of `ax`, or on a new figure.
 
-    `controls` are those of the chart. Raises ValueError for an unknown chart.
+    `size` is (width, height) of a new figure in inches; `controls` are those of the chart. Returns the first Axes of
+    the chart. Raises ValueError for an unknown chart, or an `ax` that is not part of a grid.
     """
     from workbench import plots
     from workbench.plots.chart import is_message
 
+    if ax is not None:
+        figure = _subfigure_of(ax)
     is_new = figure is None
     if is_new:
         import matplotlib.pyplot as plt
 
-        figure = plt.figure(figsize=(9.0, 5.4))
+        figure = plt.figure(figsize=size or (9.0, 5.4))
     plots.draw(chart, frame, figure, **controls)
     if is_new and is_message(figure):
         figure.set_figheight(INCHES_MESSAGE)
     return figure.axes[0]
+
+
+def _subfigure_of(ax: Any) -> Any:
+    """Return a SubFigure in the place of an Axes of a grid, which is removed; ValueError for another Axes."""
+    place = ax.get_subplotspec()
+    if place is None:
+        raise ValueError(f"ax is {ax}; expected an Axes of a grid.\nType fig, axes = plt.subplots(1, 2)")
+    figure = ax.get_figure(root=True)
+    ax.remove()
+    return figure.add_subfigure(place)
 
 
 SETTINGS = (
@@ -94,6 +109,35 @@ COLUMNS = (*SETTINGS, *MEASURED, "rounds", "status", "verdict", "reason", "key")
 WORDS = {"sparse": "faster", "dense": "slower", "level": "equivalent", "inconclusive": "inconclusive"}
 """The verdict of a ratio dense / this configuration, in words about this one."""
 Record = Mapping[str, Any]
+CITED = ("python", "numpy", "scipy", "numba", "cuda", "cupy")
+"""Libraries whose versions a citation names."""
+LATEX = ("configuration", "density", "time a step", "peak memory", "dense / this", "verdict")
+"""Columns of a table for papers."""
+
+
+def _latex_cells(line: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the cells of a row of the tidy table for a paper, in the order of `LATEX`; "" for unknown values."""
+    tell = lambda value, unit: "" if pd.isna(value) else unit(value)  # noqa: E731
+    ratio = ""
+    if not pd.isna(line["ratio"]):
+        ratio = f"{line['ratio']:.3g} ({line['ratio_low']:.3g} to {line['ratio_high']:.3g})"
+    return (
+        formatting.short_configuration_name(line),
+        tell(line["density"], formatting.format_density),
+        tell(line["seconds_step"], formatting.format_seconds),
+        tell(line["bytes_peak"], formatting.format_bytes),
+        "1" if line["verdict"] == "baseline" else ratio,
+        line["verdict"],
+    )
+
+
+def _escape_latex(text: str) -> str:
+    r"""Return a text with the special characters of LaTeX escaped.
+
+    >>> print(_escape_latex("1 % of a_b"))
+    1 \% of a\_b
+    """
+    return re.sub(r"([%&_#$])", r"\\\1", text)
 
 
 def tidy(trials: pd.DataFrame) -> pd.DataFrame:
@@ -278,7 +322,15 @@ class Result:
         found = [even.sentence for measure in MEASURES for even in breakeven(self._trials, measure)]
         return Text("\n".join(found), pages.break_evens(self._trials))
 
-    def plot(self, chart: str = "time", figure: Any = None, **controls: Any) -> Any:
+    def plot(
+        self,
+        chart: str = "time",
+        figure: Any = None,
+        *,
+        ax: Any = None,
+        size: tuple[float, float] | None = None,
+        **controls: Any,
+    ) -> Any:
         """Draw a chart and return its Axes.
 
         Parameters
@@ -287,8 +339,12 @@ class Result:
             "time", "memory", "loss", "quality" (of trainings with `epochs`), or one of `workbench.plots.names()`.
         figure : matplotlib.figure.Figure, optional
             Figure to draw on; by default a new one.
+        ax : matplotlib.axes.Axes, optional
+            Axes of a grid, such as one of `plt.subplots(1, 2)`, whose place the chart takes.
+        size : (float, float), optional
+            Width and height of a new figure in inches; by default 9 x 5.4.
         **controls
-            Controls of the chart, such as `measure="time"`.
+            Controls of the chart, such as `candidates="best"` for the best sparse and the best dense candidate alone.
 
         Returns
         -------
@@ -296,7 +352,55 @@ class Result:
             The first axes of the figure.
         """
         measure = {"measure": chart} if chart in ("loss", "quality") else {}
-        return plot(CHARTS.get(chart, chart), self._trials, figure, **measure | controls)
+        return plot(CHARTS.get(chart, chart), self._trials, figure, ax, size, **measure | controls)
+
+    def to_csv(self, path: str | Path | None = None) -> str | None:
+        """Return `frame` as CSV text, or write it to a file.
+
+        Parameters
+        ----------
+        path : path, optional
+            File to write; by default the text is returned.
+
+        Returns
+        -------
+        str or None
+            The text if there is no `path`.
+        """
+        return self.frame.to_csv(path, index=False)
+
+    def to_latex(self, path: str | Path | None = None) -> str | None:
+        r"""Return a LaTeX table of the configurations with the citation as its caption, or write it to a file.
+
+        The ratio is dense / this configuration with its 95 % interval. The document needs the package booktabs.
+
+        Parameters
+        ----------
+        path : path, optional
+            File to write; by default the text is returned.
+
+        Returns
+        -------
+        str or None
+            The text if there is no `path`.
+        """
+        shown = pd.DataFrame(list(map(_latex_cells, self.frame.to_dict("records"))), columns=list(LATEX))
+        caption = _escape_latex(self.citation)
+        return shown.to_latex(path, index=False, escape=True, caption=caption, column_format="llrrll")
+
+    @property
+    def citation(self) -> str:
+        """A line for papers: the version that measured, the machine, the dates, and the versions of libraries."""
+        rows, machine = self._trials.to_dict("records"), export.machine_of(self.folder)
+        if not rows:
+            return "Nothing was measured yet."
+        versions = joined_values(row["versions"] or {} for row in rows)
+        days = sorted({str(row["time"])[:10] for row in rows if row["time"]})
+        where = machine.get("cpu") or f"machine {', '.join(sorted({str(row['machine']) for row in rows}))}"
+        own = versions.pop("sparse-workbench", "")
+        used = ", ".join(f"{name} {version}" for name, version in versions.items() if name in CITED)
+        span = " to ".join(dict.fromkeys((days[0], days[-1]))) if days else "an unknown day"
+        return f"Measured by Sparse Workbench {own} on {where}, {span}, with {used}."
 
     def report(self, path: str | Path | None = None, quote_formulas: bool = False) -> Path:
         """Write a report and return its path.

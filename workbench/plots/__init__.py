@@ -51,6 +51,7 @@ def unavailable() -> dict[str, str]:
 def draw(name: "str | Chart", frame: "pd.DataFrame", figure: "Figure", **controls: Any) -> str:
     """Clear the figure, draw a chart, given itself or by name, on it, and return the sentence that says what it shows.
 
+    A SubFigure of a larger figure is cleared and drawn on alone.
     Controls not given, or None, take their initial value for this frame. An empty frame gives a message on the figure.
     ValueError for an unknown chart, control or value.
     """
@@ -60,7 +61,9 @@ def draw(name: "str | Chart", frame: "pd.DataFrame", figure: "Figure", **control
     from workbench.plots.style import fit_ticks
 
     figure.clear()
-    figure.set_layout_engine("constrained")
+    root = figure.get_figure(root=True)
+    assert root is not None
+    root.set_layout_engine("constrained")
     chart = get(name) if isinstance(name, str) else name
     pooled = (chart.pool or POOLED[chart.rows])(frame)
     chosen = chart.chosen(pooled, controls)
@@ -68,7 +71,7 @@ def draw(name: "str | Chart", frame: "pd.DataFrame", figure: "Figure", **control
         if pooled.empty:
             return message(figure, EMPTY)
         sentence = chart.draw(pooled, figure, **chosen)
-        fit_ticks(figure)
+        fit_ticks(root)
     return sentence
 
 

@@ -28,7 +28,7 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
     row = records(frame)[0]
     if not row["entries"]:
         return message(figure, f"{row['name']} stores no entry, so there is nothing to draw.")
-    is_narrow = figure.get_figwidth() < 1.5 * style.NARROW
+    is_narrow = style.inches(figure)[0] < 1.5 * style.NARROW
     shape: dict[str, Any] = {"nrows": 3} if is_narrow else {"ncols": 3}
     for axes, picture in zip(figure.subplots(**shape), (_ranks, _lengths, _active), strict=True):
         axes.set_xscale("log")
@@ -37,7 +37,7 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
         axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.8)
         axes.spines[["top", "right"]].set_visible(False)
         axes.tick_params(labelsize=style.SMALL)
-    width = int(10 * figure.get_figwidth())
+    width = int(10 * style.inches(figure)[0])
     title = formatting.capitalized(profiles.top_columns_sentence(row))
     figure.suptitle(style.wrapped(title, width), x=0.01, ha="left", fontsize=style.LARGE, fontweight="bold")
     return " ".join((f"{title}.", _sentence_of_lengths(row), _sentence_of_batch(row)))

@@ -172,19 +172,19 @@ def framed(figure: Figure, axes: Axes, title: str, below: str, columns: int = 2)
     handles, labels = axes.get_legend_handles_labels()
     if labels:
         widest = max(map(len, labels)) / 13 + 0.6  # characters an inch, and the mark before them
-        columns = min(columns, len(labels), max(int(figure.get_figwidth() / widest), 1))
-        labels = [wrapped(label, int(13 * figure.get_figwidth()) - 8) for label in labels]
+        columns = min(columns, len(labels), max(int(inches(figure)[0] / widest), 1))
+        labels = [wrapped(label, int(13 * inches(figure)[0]) - 8) for label in labels]
         figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=SMALL, frameon=False)
 
 
 def add_title_and_grid(figure: Figure, axes: Axes, title: str, below: str) -> None:
     """Add title, subtitle `below`, cut to `MOST_LINES` lines, and grid to a chart."""
-    width = figure.get_figwidth()
+    width = inches(figure)[0]
     lines = wrapped(below, int(13 * width) - 3).split("\n")
     subtitle = "\n".join(lines[:MOST_LINES]) + (" …" if len(lines) > MOST_LINES else "")
     figure.suptitle(wrapped(title, int(10 * width)), x=0.01, ha="left", fontsize=LARGE, fontweight="bold")
     axes.set_title("\n" * subtitle.count("\n"), fontsize=SMALL)  # its room; the text begins at the left of the figure
-    axes.annotate(subtitle, (0.01, 1), xycoords=("figure fraction", "axes fraction"), xytext=(0, 5), va="bottom",
+    axes.annotate(subtitle, (0.01, 1), xycoords=("subfigure fraction", "axes fraction"), xytext=(0, 5), va="bottom",
                   textcoords="offset points", fontsize=SMALL, color=GREY, annotation_clip=False,
                   in_layout=False, gid=SUBTITLE)  # fmt: skip
     axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.8)
@@ -238,9 +238,7 @@ Label = tuple[float, float, str, str]
 
 def label_ends(axes: Axes, ends: Sequence[Label]) -> None:
     """Write the names of lines to the right of their ends (x, y, text, colour), moved apart so that none overlap."""
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    height = 0.6 * figure.get_figheight() * 72 / (1.3 * SMALL)  # lines of text that fit beside the axes
+    height = 0.6 * inches(axes.get_figure())[1] * 72 / (1.3 * SMALL)  # lines of text that fit beside the axes
     texts = [wrapped(text, 14 if is_narrow(axes) else 22) for *_, text, _ in ends]
     to_axes = axes.transData + axes.transAxes.inverted()
     places = [float(to_axes.transform((x, y))[1]) for x, y, *_ in ends]
@@ -292,8 +290,12 @@ def name_bars(axes: Axes, names: Sequence[str]) -> None:
 
 def is_narrow(axes: Axes) -> bool:
     """Return whether the figure of the axes is less than `NARROW` inches wide."""
-    figure = axes.get_figure(root=True)
-    return figure is not None and figure.get_figwidth() < NARROW
+    return inches(axes.get_figure())[0] < NARROW
+
+
+def inches(figure: Any) -> tuple[float, float]:
+    """Return width and height of a Figure or SubFigure in inches."""
+    return figure.bbox.width / figure.dpi, figure.bbox.height / figure.dpi
 
 
 def wrapped(text: str, width: int) -> str:
