@@ -11,7 +11,6 @@ from workbench import store
 from workbench.panels import lab, tabs
 from workbench.panels.guard import Guard
 from workbench.sweeps import run_folder
-from workbench.sweeps.spec import SpecError
 
 
 def test_run_starts_the_sweep_of_the_choices(here, opened, monkeypatch):
@@ -150,7 +149,6 @@ def test_run_without_a_panel_starts_waits_and_tells(here, monkeypatch):
     assert len(study.rows) == 48
     assert messages[0].startswith("90 to 540 trials; Run takes ")
     assert messages[-1] == "Finished: 48 of 48 trials."
-    assert "48 of 48 trials gave a result" in lab.gate(study).text
 
 
 def test_run_with_a_panel_leaves_it_to_the_user(here, opened, monkeypatch):
@@ -159,57 +157,15 @@ def test_run_with_a_panel_leaves_it_to_the_user(here, opened, monkeypatch):
     study = lab.study()
     lab.run(study, opened(study), tell=messages.append)
     assert "Press Run" in messages[0]
-    assert "Nothing was measured yet" in lab.gate(study).text
-
-
-def test_the_gate_fails_when_no_trial_gave_a_result(here):
-    study = lab.study()
-    write_run(study.folder, [made.failed(made.sweep()[0], "failed", "boom")], "finished")
-    with pytest.raises(lab.NoResultError, match="None of 1 trials gave a result: failed: boom"):
-        lab.gate(study)
 
 
 def test_results_are_static_and_say_so_when_there_are_none(here):
     study = lab.study()
-    shows = (lab.verdict, lab.break_evens, lab.trials, lambda study: lab.chart(study, "time_density"))
-    assert all("Nothing was measured yet" in show(study).text for show in shows)
+    assert "Nothing was measured yet" in lab.verdict(study).text
     write_run(study.folder, made.sweep(), "finished")
-    shown = [show(study)._repr_mimebundle_() for show in shows]
-    assert all(set(bundle) == {"text/html", "text/plain"} for bundle in shown)
-    assert not any("Nothing was measured yet" in bundle["text/html"] for bundle in shown)
-    assert "data:image/svg+xml" in shown[-1]["text/html"]
-
-
-def test_names_that_papermill_set_and_nobody_knows_are_refused():
-    namespace = {"densities": [0.1], "In": ["", "densities = [0.2]", "# Parameters\ndensties = [0.1]\n"]}
-    with pytest.raises(lab.ChoiceError, match=r"Unknown parameter 'densties'. Did you mean 'densities'"):
-        lab.parameters(namespace)
-    with pytest.raises(lab.ChoiceError, match=r"Unknown parameter 'round'. Did you mean 'rounds'"):
-        lab.parameters({"more": {"round": 4}})
-    assert lab.parameters({"more": {"rounds": 4}, "model": "softmax"}) == {"model": "softmax", "rounds": 4}
-    namespace["In"][-1] = "# Parameters\ndensities = [0.1]\nshow_widgets = False\n"
-    assert lab.parameters(namespace) == {"densities": [0.1]}
-    assert lab.injected(namespace["In"]) == ["densities", "show_widgets"]
-
-
-def test_a_study_of_a_given_sweep_is_run_and_read_as_one_of_choices(here, monkeypatch):
-    started = []
-
-    def start(spec, folder):
-        folder.mkdir()
-        started.append((spec, folder))
-
-    monkeypatch.setattr(run_folder, "start_run", start)
-    spec = {"name": "sizes", "axes": {"dataset": "clicks", "reading": ["hashed=10", "hashed=20"], "model": "logistic"}}
-    study = lab.study_of(spec, "somewhere")
-    assert str(study.planned).startswith("4 to 24 trials; Run takes ")
-    assert study.following == ""
-    study.start()
-    [(came, folder)] = started
-    assert came.axes["reading"] == ({"hashed": 10}, {"hashed": 20})
-    assert folder == here / "somewhere"
-    with pytest.raises(SpecError, match="Unknown setting 'hashed'"):
-        lab.study_of({"name": "sizes", "axes": {"hashed": 10}})
+    bundle = lab.verdict(study)._repr_mimebundle_()
+    assert set(bundle) == {"text/html", "text/plain"}
+    assert "Nothing was measured yet" not in bundle["text/html"]
 
 
 @pytest.mark.parametrize("action", ["stop", "export"])

@@ -12,7 +12,6 @@ import pytest
 
 import workbench as wb
 from tests.support.clocks import SECONDS
-from workbench.panels import lab
 from workbench.study import CHOICES, suited
 
 if TYPE_CHECKING:
@@ -179,7 +178,7 @@ def test_parameters_are_literals_with_type_and_help_and_the_panels_own():
     assert set(values) <= {choice.name for choice in CHOICES} | set(rest)
     assert len(values) <= 8, "few are read before the first result; `more` takes the others"
     assert {name: values.pop(name) for name in rest} == rest
-    given = {name: value for name, value in lab.parameters(values).items() if value}
+    given = {name: value for name, value in values.items() if value}
     assert suited.complete_with_suggestions(given) == suited.complete_with_suggestions({})
 
 

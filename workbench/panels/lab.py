@@ -7,7 +7,7 @@ In a notebook::
     study = lab.study(dataset="stdlib", densities=[0.01, 0.1])
     panel = lab.show(study)      # widgets, if somebody is there to click
     lab.run(study, panel)        # without a panel: measure now, and wait
-    lab.chart(study, "time_density")
+    lab.verdict(study)
 """
 
 import ast
@@ -16,13 +16,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kernels.registry import unknown_name
-from workbench.panels import pages, tabs
-from workbench.panels.results_view import NoResultError, Shown, break_evens, chart, drawn, gate, said, trials, verdict
+from workbench.panels import tabs
+from workbench.panels.results_view import said, verdict
 from workbench.panels.state import LabState, left
-from workbench.study import BY_NAME, CHOICES, ChoiceError, suited
+from workbench.study import ChoiceError, suited
 from workbench.study.suited import name_of, spec_of
 from workbench.sweeps import run_folder
-from workbench.sweeps.spec import validate_spec
 
 if TYPE_CHECKING:
     from workbench.panels.panel import Panel
@@ -181,46 +180,24 @@ def unknown_parameters(cells: Iterable[str]) -> dict[str, list[str]]:
 
 
 __all__ = [
-    "ChoiceError", "LabState", "NoResultError", "Shown", "answered", "break_evens", "chart", "choices", "drawn",
-    "gate", "has_front_end", "parameters", "refuse_unknown_parameters", "run", "show", "start", "study", "study_of",
-    "trials", "verdict",
-]  # fmt: skip
+    "ChoiceError",
+    "LabState",
+    "answered",
+    "has_front_end",
+    "refuse_unknown_parameters",
+    "run",
+    "show",
+    "start",
+    "study",
+    "verdict",
+]
 
 NAME = "can_sparse_reduce_training_time"
 SECONDS_BETWEEN = 5.0
-MORE = "more"
-"""Parameter of a notebook that holds the less common choices by name."""
 _shown: dict[str, "Panel"] = {}
 """The panel of each run folder."""
 _started: dict[tuple, "Start"] = {}
 """The first panel of this kernel, by what it was asked."""
-
-
-def parameters(namespace: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of `study` in a notebook's `globals()`, {name: value}.
-
-    papermill sets names that a notebook does not know without an error; here they raise ChoiceError. A mapping `more`
-    in the namespace has further parameters. Densities, widths and features that are None are left out, so that they
-    follow the data set.
-    """
-    names, further = (*BY_NAME, "smoke", "run_dir"), namespace.get(MORE) or {}
-    if not isinstance(further, Mapping):
-        raise ChoiceError(f'{MORE} is {further!r:.60}; expected choices by name, such as {{"rounds": 4}}.')
-    for name in (*injected(sources(namespace)), *further):
-        if name not in (*names, MORE, "show_widgets"):
-            raise ChoiceError(unknown_name("parameter", name, [*names, "show_widgets"]))
-    values = {name: namespace[name] for name in names if name in namespace} | dict(further)
-    return {name: value for name, value in values.items() if value is not None or name not in suited.OF_FILES}
-
-
-def choices() -> Shown:
-    """Return a table of all choices of a study: name, default value, meaning."""
-    rows = [
-        (choice.name, ", ".join(choice.default) if choice.kind == "many" else str(choice.default or ""), choice.help)
-        for choice in CHOICES
-    ]
-    text = "\n".join(f"{name} ({default or 'empty'}): {help}" for name, default, help in rows)
-    return Shown(pages.wrapped(pages.table(("Name", "Default", "Meaning"), rows)), text)
 
 
 def study(*, name: str = NAME, run_dir: str = "", smoke: bool = False, **chosen: Any) -> LabState:
@@ -235,15 +212,6 @@ def study(*, name: str = NAME, run_dir: str = "", smoke: bool = False, **chosen:
         name, values = f"{name}-smoke", suited.reduce_for_file(values)
     spec_of(values, name or name_of(values))
     return LabState(name, values, run_dir)
-
-
-def study_of(spec: Mapping[str, Any], run_dir: str = "") -> LabState:
-    """Return the study of a sweep given as a dict (name, axes, candidates, measure, limits); SpecError if invalid.
-
-    It can be run and read as one of `study`. It has no panel, whose choices would not be the sweep's.
-    """
-    checked = validate_spec(dict(spec))
-    return LabState(checked.name, None, run_dir, checked)
 
 
 def show(study: LabState, show_widgets: bool | None = None) -> "Panel | None":

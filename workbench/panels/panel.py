@@ -4,14 +4,12 @@ One reads the run folder and tells how far the sweep is, ten times a second. The
 that a slow chart never delays what Stop did, they hold different locks.
 """
 
-import functools
 import html
 import inspect
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from statistics import median
 from time import monotonic
 from typing import Any, NamedTuple
 
@@ -21,21 +19,16 @@ import traitlets
 
 from workbench import data
 from workbench.analysis import formatting, profiles
-from workbench.analysis.pool import group_by
 from workbench.data import contract
 from workbench.panels import live, pages, picture
 from workbench.panels.form import Form, close_tree, send_less
 from workbench.panels.guard import Guard
-from workbench.panels.pages import SIGNS
 from workbench.panels.results_view import ResultsView, Shown
-from workbench.panels.state import LabState, emphasized, file_stamp, in_panel
+from workbench.panels.state import LabState, emphasized, in_panel
 from workbench.panels.style import SHEET, Watcher
-from workbench.settings import BY_NAME
 from workbench.study import suited
 from workbench.study.suited import drop_unread_files, files_of
-from workbench.sweeps import grid, run_folder
-from workbench.sweeps.problem import OF_FILE, Contents, parameters_of_file
-from workbench.sweeps.schedule import ALIKE, comparisons
+from workbench.sweeps.problem import OF_FILE, parameters_of_file
 from workbench.sweeps.spec import FILES
 
 # The profile of the chosen file: when it is counted, and its result. Uses no widgets.
@@ -214,128 +207,6 @@ def _numbers(profile: dict) -> str:
     return f"<details><summary>All numbers of the profile</summary>{table}</details>"
 
 
-# The grid of cells: a row for each comparison, a column for each candidate, in each what came of it so far.
-
-
-WAITING, AT_WORK = "·", "▶ now"
-NUMBER = ("ok", "disturbed")
-"""Statuses of rows that may have a time."""
-
-
-class Planned(NamedTuple):
-    """The cells of a run: candidates in words, and of each comparison its name and its cells' keys by candidate."""
-
-    candidates: tuple[str, ...]
-    comparisons: tuple[tuple[str, Mapping[str, str]], ...]
-
-
-@functools.lru_cache(4)
-def planned(folder: Path, _stamp: tuple[int, int]) -> Planned | None:
-    """Return the comparisons and candidates of the run in `folder`; None if its spec cannot be read.
-
-    Cached by folder and `_stamp`, the stamp of its spec's file.
-    """
-    try:
-        spec = run_folder.read_spec(folder)
-    except run_folder.RunError:
-        return None
-    groups = comparisons(grid.expand_grid(spec).configurations, Contents(is_quick=True))
-    firsts = [next(iter(group.configurations.values())).model_dump() for group in groups]
-    names = [name for name in ALIKE if len({str(first[name]) for first in firsts}) > 1]
-    rows = tuple(
-        (
-            _name_of(first, names),
-            {formatting.short_configuration_name(cell.model_dump()): key for key, cell in group.configurations.items()},
-        )
-        for first, group in zip(firsts, groups, strict=True)
-    )
-    return Planned(tuple(dict.fromkeys(name for _, keys in rows for name in keys)), rows)
-
-
-def _name_of(cell: Mapping[str, Any], names: Iterable[str]) -> str:
-    """Return the values of the settings `names` of a comparison, joined by commas; "all" without any."""
-    shown = [_said(name, cell[name]) for name in names]
-    return ", ".join(filter(None, shown)) or "all"
-
-
-def _said(name: str, value: Any) -> str:
-    """Return a setting's value as text; None as "natural ..."."""
-    if value is None:
-        return f"natural {name.replace('_', ' ')}" if name != "density" else "natural"
-    return formatting.format_density(value) if name == "density" else BY_NAME[name].say(value)
-
-
-def of_run(state: LabState) -> str:
-    """Return HTML of the table of the study's run (a row for each comparison), folded once it is over.
-
-    "" without a run.
-    """
-    path = state.folder / run_folder.SPEC
-    if state.progress is None or not path.exists():
-        return ""
-    known = path.stat()
-    cells = planned(state.folder, (known.st_size, known.st_mtime_ns))
-    if cells is None:
-        return ""
-    now = state.progress.current_key if state.alive else ""
-    shown = table(cells, state.rows, now)
-    return f"<details{' open' if state.alive else ''}><summary>Settings of this run</summary>{shown}</details>"
-
-
-def table(cells: Planned, rows: Sequence[Mapping[str, Any]], now: str = "") -> str:
-    """Return HTML of the table of comparisons by candidates, with the result of each configuration so far.
-
-    `rows` are the records; `now` is the key of the configuration at work, "" for none. Reasons of failures are folded
-    and listed below.
-    """
-    by_key = group_by(rows, lambda row: row["key"])
-    reasons: dict[str, int] = {}
-    body = "".join(
-        f'<tr><th scope="row">{html.escape(name)}</th>'
-        + "".join(_cell(keys.get(candidate), by_key, now, reasons) for candidate in cells.candidates)
-        + "</tr>"
-        for name, keys in cells.comparisons
-    )
-    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in ("Settings", *cells.candidates))
-    listed = "".join(f"<li>{html.escape(reason)}</li>" for reason in reasons)
-    below = f'<ol class="wb-reasons" aria-label="Reasons">{listed}</ol>' if listed else ""
-    shown = f'<table class="wb-cells"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
-    return f'<div class="scroll">{shown}</div>{below}'
-
-
-def _cell(key: str | None, by_key: Mapping[str, Sequence[Mapping[str, Any]]], now: str, reasons: dict[str, int]) -> str:
-    """Return the HTML of one table cell; an empty one if `key` is None, marked if `key` is `now`.
-
-    `by_key` has the records of each configuration. New reasons are added to `reasons`.
-    """
-    if key is None:
-        return '<td title="not part of this comparison"></td>'
-    rows = by_key.get(key, ())
-    text, status = _cell_text_and_status(rows, reasons)
-    if key == now:
-        text = f"{text} {AT_WORK}" if rows else AT_WORK
-    return f'<td class="wb-cell-{status}">{text}</td>'
-
-
-def _cell_text_and_status(rows: Sequence[Mapping[str, Any]], reasons: dict[str, int]) -> tuple[str, str]:
-    """Return (HTML, status) of a configuration's cell: median time × trials, else the newest record's status.
-
-    Without records it waits. The reason of a failure gets a number, which is added to `reasons` if new.
-    """
-    if not rows:
-        return WAITING, "waiting"
-    good = [row["seconds_step"] for row in rows if row["status"] == "ok" and row["seconds_step"]]
-    newest = rows[-1]
-    status = "ok" if good else newest["status"]
-    sign = f"{SIGNS.get(status, '')} "
-    text = f"{formatting.format_seconds(median(good), 2)} × {len(good)}" if good else html.escape(status)
-    if newest["reason"] and newest["status"] not in NUMBER:
-        number = reasons.setdefault(newest["reason"], len(reasons) + 1)
-        reason = html.escape(newest["reason"])
-        return f"<details><summary>{sign}{text} [{number}]</summary>{reason}</details>", status
-    return sign + text, status
-
-
 SECONDS_BETWEEN = 0.1
 """Time between two looks, short compared with the start of a trial, in which there is time to draw."""
 SNAPSHOT = "Last state (no kernel running)"
@@ -357,7 +228,6 @@ class Panel:
         self.stop = _button("Stop", "End the sweep; finished trials stay", quick("Stopping", state.stop), "warning")
         exports = "Write report.html and rows.csv into the run folder"
         self.export = _button("Export", exports, slow("Exporting", state.export))
-        self.cells, self._shown_cells = widgets.HTML(), ()
         self.root = widgets.VBox(self._children())
         self.root.add_class("workbench-lab")
         send_less(self.root)
@@ -378,7 +248,7 @@ class Panel:
         for row in (buttons, progress):
             row.add_class("wb-row")
         asked = [self.form.box, self.profile.box, lines[live.plan_line], lines[live.command_line]]
-        above = [widgets.HTML(SHEET), *asked, buttons, progress, self.cells]
+        above = [widgets.HTML(SHEET), *asked, buttons, progress]
         below = [lines[live.trouble_box], lines[live.exported_line], lines[live.outdated_line]]
         return [*above, *below, *self.results.parts]
 
@@ -393,23 +263,15 @@ class Panel:
         self.profiling.poll()
 
     def paint(self) -> None:
-        """Draw what is new: profile, table of configurations, results; called repeatedly by a thread.
+        """Draw what is new: profile and results; called repeatedly by a thread.
 
         Sends a new still once a run is over.
         """
         self.profile.paint()
-        if (known := self._known_of_cells()) != self._shown_cells:
-            self._shown_cells, self.cells.value = known, of_run(self.state)
         self.results.paint()
         if not self.state.alive and len(self.state.rows) != self._still_of:
             self._still_of = len(self.state.rows)
             self._update_still(self.still())
-
-    def _known_of_cells(self) -> tuple:
-        """Return a tuple that changes whenever the table of configurations must be made again."""
-        state = self.state
-        now = state.progress.current_key if state.progress and state.alive else ""
-        return state.rows, state.folder, file_stamp(state.folder / run_folder.SPEC), state.alive, now
 
     def _enable(self) -> None:
         """Enable or disable the buttons, and name Run "Resume", according to the state."""

@@ -11,8 +11,6 @@ import ipywidgets as widgets
 import pandas as pd
 
 from workbench import plots
-from workbench.analysis import breakeven
-from workbench.analysis.advisor import MEASURES
 from workbench.analysis.configurations import configuration_of, pool_rounds, records
 from workbench.panels import pages, picture
 from workbench.panels.form import LABELLED, close_tree, send_less
@@ -23,10 +21,6 @@ from workbench.panels.state import LabState
 
 
 NOTHING = "Nothing was measured yet. Press Run in the panel, and run this cell again when trials have ended."
-
-
-class NoResultError(RuntimeError):
-    """No trial gave a result; the message counts the reasons."""
 
 
 @dataclass(frozen=True)
@@ -41,92 +35,28 @@ class Shown:
         return {"text/html": self.html, "text/plain": self.text}
 
 
-def _unless_empty(study: LabState, make: Callable[[], Shown]) -> Shown:
-    """Read the run and return what `make()` gives, with a note above it if the run is outdated.
+def said(text: str) -> Shown:
+    """Return a sentence as a `Shown`: a paragraph of HTML (escaped), and text."""
+    return Shown(f"<p>{html.escape(text)}</p>", text)
+
+
+def verdict(study: LabState) -> Shown:
+    """Return whether sparse training pays for the study's records, with the reasons and a note if they are outdated.
 
     A hint to press Run if there are no records yet.
     """
     study.poll()
     if not study.rows:
         return said(NOTHING)
-    shown, note = make(), f"{pages.OUTDATED} The run has {study.outdated}."
+    shown, note = verdict_of(study.frame), f"{pages.OUTDATED} The run has {study.outdated}."
     if not study.outdated:
         return shown
     return Shown(f"<p><strong>{html.escape(note)}</strong></p>{shown.html}", f"{note}\n{shown.text}")
 
 
-def said(text: str) -> Shown:
-    """Return a sentence as a `Shown`: a paragraph of HTML (escaped), and text."""
-    return Shown(f"<p>{html.escape(text)}</p>", text)
-
-
-def chart(study: LabState, name: str, **controls: Any) -> Shown:
-    """Return the chart `name` of a study's records with a sentence on what it shows.
-
-    ValueError, listing the known ones, for an unknown chart or control.
-    """
-
-    return _unless_empty(study, lambda: drawn(name, study.frame, **controls))
-
-
-def drawn(name: str, frame: pd.DataFrame, **controls: Any) -> Shown:
-    """Return the chart `name` of a data frame of records with its sentence.
-
-    ValueError for an unknown chart or control.
-    """
-    made = picture.draw(name, frame, **controls)
-    return Shown(made.html, f"{made.title}: {made.sentence}")
-
-
-def verdict(study: LabState) -> Shown:
-    """Return whether sparse training pays for the study's records, with the reasons."""
-    return _unless_empty(study, lambda: verdict_of(study.frame))
-
-
 def verdict_of(frame: pd.DataFrame) -> Shown:
     """Return whether sparse training pays for the records of a data frame, with the reasons."""
     return Shown(*pages.verdict_with_grounds(frame))
-
-
-def break_evens(study: LabState) -> Shown:
-    """Return the densities below which each sparse configuration of the study wins, in time and in memory."""
-
-    def make() -> Shown:
-        """Return the break-evens as a table of HTML, and as a sentence each."""
-        frame = pool_rounds(study.frame)
-        sentences = [even.sentence for measure in MEASURES for even in breakeven(frame, measure)]
-        return Shown(pages.break_evens(frame), "\n".join(sentences))
-
-    return _unless_empty(study, make)
-
-
-def trials(study: LabState, most: int = 100) -> Shown:
-    """Return a table of the newest `most` records, newest first, failures with their reasons."""
-
-    def make() -> Shown:
-        """Return the table of latest records as HTML; as text the count of each status."""
-        text = "\n".join(f"{status}: {count}" for status, count in study.counts.items())
-        return Shown(pages.latest_rows(study.rows, most), text)
-
-    return _unless_empty(study, make)
-
-
-def gate(study: LabState) -> Shown:
-    """Return a sentence that counts the trials with a result; NoResultError if a sweep is over and has none.
-
-    That error fails a notebook. Disturbed trials count as results. A hint if no sweep has started or it still runs.
-    """
-    study.poll()
-    good, disturbed = study.counts["ok"], study.counts["disturbed"]
-    done = sum(row["status"] != "stopped" for row in study.rows)
-    if good or disturbed:
-        disturbed_text = f", {disturbed} of them next to other programs" if disturbed else ""
-        return said(f"{good + disturbed} of {done} trials gave a result{disturbed_text}. Rows are in {study.folder}.")
-    if study.progress is None or study.alive:
-        return said(NOTHING)
-    reasons = dict.fromkeys(f"{row['status']}: {row['reason']}" for row in study.rows)
-    why = "; ".join(list(reasons)[:3]) or study.progress.message or f"the sweep is {study.status} with no row"
-    raise NoResultError(f"None of {done} trials gave a result: {why}. See {study.folder / 'log.txt'}.")
 
 
 # The live chart: a picker, the chart's own controls as widgets, the picture, and the numbers behind it.

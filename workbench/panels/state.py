@@ -26,7 +26,7 @@ from workbench.json_text import parsed
 from workbench.models import ModelError
 from workbench.store.table import RowError
 from workbench.study import BY_NAME, CHOICES, ChoiceError, complete_choices, suited
-from workbench.study.suited import COMMAND, command_text, name_of, spec_of
+from workbench.study.suited import command_text, name_of, spec_of
 from workbench.sweeps import estimate, grid, run_folder
 from workbench.sweeps.estimate import format_time_span, minimum_detectable_sentence, seconds_of_trials
 from workbench.sweeps.problem import Contents
@@ -263,16 +263,14 @@ class LabState(traitlets.HasTraits):
     trouble = traitlets.Instance(Trouble, allow_none=True)
     exported = traitlets.Tuple()
 
-    def __init__(
-        self, name: str, given: Mapping[str, Any] | None = None, run_dir: str | Path = "", spec: Spec | None = None
-    ) -> None:
-        """Make the study of `given` choices (or of the sweep `spec`) and attach to its run, if there is one.
+    def __init__(self, name: str, given: Mapping[str, Any] | None = None, run_dir: str | Path = "") -> None:
+        """Make the study of `given` choices and attach to its run, if there is one.
 
         `name` "" takes that of the data; `run_dir` "" chooses a folder below `runs`. Reads the run folder, starts
         nothing.
         """
         super().__init__()
-        self._given_spec, self._own_name = spec, name
+        self._own_name = name
         self.given = self.choices = suited.complete_with_suggestions(given or {})
         self._is_placed, self._found_for = bool(run_dir), self.name
         self.folder = self.target = Path(run_dir or run_folder.ROOT / self.name).resolve()
@@ -348,19 +346,19 @@ class LabState(traitlets.HasTraits):
         return file_stamp(self.folder / run_folder.SPEC), bool(self.rows)
 
     def spec(self) -> Spec:
-        """Return the given sweep, else that of the present choices; ChoiceError if these are invalid."""
-        return self._given_spec or spec_of(self.choices, self.name)
+        """Return the sweep of the present choices; ChoiceError if these are invalid."""
+        return spec_of(self.choices, self.name)
 
     @property
     def command(self) -> str:
         """Shell command that measures the same into the same run folder."""
         run = shlex.quote(shorter(self.target))
-        return f"{COMMAND} {run}/{run_folder.SPEC} --run {run}" if self._given_spec else command_text(self.choices, run)
+        return command_text(self.choices, run)
 
     @property
     def following(self) -> str:
-        """Sentence on choices that follow the data set or its profile; "" if a sweep was given or none does."""
-        return "" if self._given_spec else suited.describe_following(self.choices, self.filled)
+        """Sentence on choices that follow the data set or its profile; "" if none does."""
+        return suited.describe_following(self.choices, self.filled)
 
     @property
     def alive(self) -> bool:
