@@ -12,6 +12,7 @@ from benchmarks.analysis.performance_targets import list_targets
 from benchmarks.pages import bench as bench_report
 from tests.support import bench_rows as maker
 from tests.support.fair_records import configuration
+from tests.support.figures import said
 from workbench import plots as charts_of_trials
 from workbench import store
 
@@ -88,7 +89,7 @@ def test_points_of_one_width_are_on_one_line_only_where_nothing_else_sets_them_a
     labels = figure.axes[0].get_legend_handles_labels()[1]
     results = ["uniform, R 256, warm", "uniform, R 4,096, warm", "uniform, R 256, cold", "uniform, R 4,096, cold"]
     assert set(results) <= set(labels)
-    assert "on cuda; cache cold; cache warm; bench-1" in figure.axes[0].get_title(loc="left")
+    assert "on cuda; cache cold; cache warm; bench-1" in said(figure)
     alone = [row for row in rows if row["key"] == "warm25616"]
     plots.draw("competitor_ratio", tables.BENCH.frame(alone), figure)
     points = [line.get_xdata().tolist() for line in figure.axes[0].get_lines() if len(line.get_xdata()) == 1]
@@ -106,9 +107,9 @@ def test_the_roofline_draws_measured_roofs_and_hollow_competitors():
     }
     slope = roofs["stream, 512 MiB: 30 GB/s"]
     np.testing.assert_allclose(slope.get_ydata() / slope.get_xdata(), 3e10)
-    assert "roofs measured in the same run" in figure.axes[0].get_title(loc="left")
+    assert "roofs measured in the same run" in said(figure)
     plots.draw("roofline", tables.BENCH.frame([maker.row("csr_dense")]), figure)
-    assert "roofs" not in figure.axes[0].get_title(loc="left")
+    assert "roofs" not in said(figure)
     faces = {line.get_label(): line.get_markerfacecolor() for line in lines}
     assert faces["ours"] != "white"
     assert faces["SciPy"] == faces["PyTorch (MKL)"] == "white"

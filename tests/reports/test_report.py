@@ -162,7 +162,7 @@ def test_charts_and_tables_can_be_read_aloud(rich):
     levels = [int(level[1]) for level, _ in page.headings]
     assert all(after - before <= 1 for before, after in pairwise(levels))
     charts = page.named("svg")
-    assert len(charts) == 2 * 7, "two groups of the two charts against density, one of each other; wide and narrow"
+    assert len(charts) == 2 * 6, "two groups of the two charts against density, one of each other; wide and narrow"
     for chart in charts:
         assert chart["role"] == "img"
         for place in chart["aria-labelledby"].split():
@@ -239,7 +239,7 @@ def test_markdown_with_pictures_links_files_beside_it(tmp_path):
     text = path.read_text()
     linked = re.findall(r"!\[.+?\]\((.+?)\)", text)
     assert text.index("## Peak memory by density") < text.index("![") < text.index("**Answer.**")
-    assert len(linked) == 5
+    assert len(linked) == 4
     for name in linked:
         assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
 
@@ -269,14 +269,14 @@ def test_groups_that_are_not_drawn_are_counted(tmp_path, no_charts):
     rows = [row for width in range(1, 7) for row in maker.sweep(densities=(0.01, 0.1), width=width, samples=6)]
     _, page = page_of(tmp_path, rows)
     assert "Not drawn, but in the tables: 2 groups of configurations, smaller ones or without a result." in page.text
-    assert len(page.named("svg")) == 2 * (4 + 4 + 1 + 1 + 1)
+    assert len(page.named("svg")) == 2 * (4 + 4 + 1 + 1)
 
 
 def test_groups_without_a_result_take_no_chart_from_those_with_one(tmp_path, no_charts):
     lost = [maker.failed(row, "unsupported", "No CUDA device.") for row in maker.sweep(device="cuda", rounds=2)]
     rows = [*lost, *maker.sweep(densities=(0.01, 0.1), samples=6)]
     _, page = page_of(tmp_path, rows)
-    assert len(page.named("svg")) == 2 * 5
+    assert len(page.named("svg")) == 2 * 4
     assert "Not drawn, but in the tables: 1 group of configurations" in page.text
     _, page = page_of(tmp_path, lost)
     assert not page.named("svg"), "a chart that has nothing to show is a sentence"

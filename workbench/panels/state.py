@@ -325,7 +325,10 @@ class LabState(traitlets.HasTraits):
         """
         planned, self.target = plan(spec, self._records(run_folder.read_all_records)), self.folder
         if not self._is_placed and not self.alive:
-            self.target = run_folder.resolve_run_folder(spec, self.folder, planned.reused)
+            try:
+                self.target = run_folder.resolve_run_folder(spec, self.folder, planned.reused)
+            except RowError as error:
+                self.trouble = trouble_of(error, "Reading the run")
         if self.target != self.folder and self.target.exists():
             self.folder = self.target
             self._read_run()

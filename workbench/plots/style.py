@@ -7,6 +7,7 @@ distinguish; vendor kernels are dashed; dense candidates are black, or grey if t
 
 import re
 import textwrap
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -201,7 +202,9 @@ SHORT = 30
 
 def fit_ticks(figure: Figure) -> None:
     """Give each numeric axis of the figure as many ticks as fit without overprinting; layouts the figure."""
-    figure.draw_without_rendering()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # no room for the axes: a page makes the figure higher
+        figure.draw_without_rendering()
     for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):
             is_fixed = isinstance(axis.get_major_locator(), FixedLocator)
