@@ -185,13 +185,10 @@ def explored(page: Lab) -> None:
 
 
 def narrow(page: Lab) -> None:
-    """At 420 px a long path in a message is broken, and the diagram scrolls, so that its letters can be read."""
+    """At 420 px a long path in a message is broken."""
     page.click("Inspect")
-    size = "svg => [...svg.querySelectorAll('text')].pop().getBoundingClientRect().height"
-    before = page.panel.locator(".wb-answer svg").evaluate(size)
     page.page.set_viewport_size({"width": 420, "height": 1000})
     page.page.wait_for_timeout(500)
-    assert page.panel.locator(".wb-answer svg").evaluate(size) > before / 2
     page.panel.get_by_label("Data", exact=True).first.fill(f"{'nowhere/' * 12}x.csv")
     page.page.keyboard.press("Tab")
     page.panel.locator(".wb-answer").get_by_role("button", name="Inspect", exact=True).click()
@@ -208,7 +205,7 @@ def test_the_first_notebook_answers_by_its_buttons_and_a_file_has_its_chart_afte
     explored(page)
     page.click("Inspect")
     page.panel.locator(".wb-answer").get_by_role("button", name="Inspect", exact=True).click()
-    page.panel.locator(".wb-answer svg").wait_for()
+    page.panel.locator(".wb-answer table").first.wait_for()
     assert "a batch of 30 rows x 40 columns, 5 % stored" in page.panel.inner_text()
     page.shot("1-inspected")
     for answer in ("Advise", "Compare"):
