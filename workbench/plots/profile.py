@@ -37,7 +37,7 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
         axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.8)
         axes.spines[["top", "right"]].set_visible(False)
         axes.tick_params(labelsize=style.SMALL)
-    width = int(10 * style.inches(figure)[0])
+    width = int(9.4 * style.inches(figure)[0])
     title = formatting.capitalized(profiles.top_columns_sentence(row))
     figure.suptitle(style.wrapped(title, width), x=0.01, ha="left", fontsize=style.LARGE, fontweight="bold")
     return " ".join((f"{title}.", _sentence_of_lengths(row), _sentence_of_batch(row)))

@@ -183,7 +183,7 @@ def add_title_and_grid(figure: Figure, axes: Axes, title: str, below: str) -> No
     width = inches(figure)[0]
     lines = wrapped(below, int(13 * width) - 3).split("\n")
     subtitle = "\n".join(lines[:MOST_LINES]) + (" …" if len(lines) > MOST_LINES else "")
-    figure.suptitle(wrapped(title, int(10 * width)), x=0.01, ha="left", fontsize=LARGE, fontweight="bold")
+    figure.suptitle(wrapped(title, int(9.4 * width)), x=0.01, ha="left", fontsize=LARGE, fontweight="bold")
     axes.set_title("\n" * subtitle.count("\n"), fontsize=SMALL)  # its room; the text begins at the left of the figure
     axes.annotate(subtitle, (0.01, 1), xycoords=("subfigure fraction", "axes fraction"), xytext=(0, 5), va="bottom",
                   textcoords="offset points", fontsize=SMALL, color=GREY, annotation_clip=False,
