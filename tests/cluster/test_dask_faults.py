@@ -1,78 +1,40 @@
-"""Processes of a Dask cluster that are killed or halted in the middle of a sweep or a training.
+"""Processes of a Dask cluster that are killed or halted in the middle of a training.
 
 Each seed starts a cluster, 10 to 30 s: `pytest tests/cluster/test_dask_faults.py --faults 100` runs ten of each.
 """
 
 import json
 import random
-import shlex
 import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 
 import psutil
 import pytest
 
 pytest.importorskip("distributed")
 
-from tests.cluster.test_agents import COMPARISONS, TRIALS, agent, run, whole
 from tests.support import dask_process
 from tests.support import shared_training as support
 from tests.support.clocks import SECONDS, ended, until
 from tests.support.processes import is_gone
-from workbench.cluster import coordinator, dask_hosts, team
+from workbench.cluster import dask_hosts, team
 from workbench.cluster.dask_hosts import Hosts
 from workbench.cluster.team import Team
 from workbench.cluster.trainer import Job
 from workbench.cluster.training import train
 from workbench.kvstore import StoreError
-from workbench.sweeps import agent_commands, run_folder
 
 SIGNALS = ("SIGSTOP", "SIGKILL")
-VICTIMS = ("worker", "scheduler", "agent")
 
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch):
     """Who is silent is soon lost: where it was only slow, what follows is the same."""
-    monkeypatch.setattr(coordinator, "SECONDS_END", 0.3)
-    monkeypatch.setattr(coordinator, "SECONDS_START", SECONDS)
-    monkeypatch.setattr(coordinator, "SECONDS_SILENT", 3.0)
     monkeypatch.setattr(dask_hosts, "SECONDS_ANSWER", 3.0)
     monkeypatch.setattr(dask_hosts, "SECONDS_REMOVE", 1.0)
     monkeypatch.setattr(team, "SECONDS_REASON", 0.1)
-
-
-@pytest.mark.faults(0, 10)
-def test_a_sweep_on_dask_loses_no_row_whoever_is_killed_or_halted(tmp_path, fault_seed):
-    """Where nobody is left the next start does the rest."""
-    drawn, victim = random.Random(fault_seed), VICTIMS[fault_seed % 3]
-    how = SIGNALS[(fault_seed + fault_seed // 6) % 2]
-    file, at = tmp_path / "agent", drawn.randrange(TRIALS)
-    with (
-        dask_process.started("scheduler") as (address, scheduler),
-        dask_process.started("machine", address, str(file)) as (_, worker),
-    ):
-        struck = {"worker": worker.pid, "scheduler": scheduler.pid}.get(victim)
-        fault = {"SIGSTOP": "is halted", "SIGKILL": "dies"}[how] if struck is None else f"{how}:{struck}"
-        file.write_text(f"exec {shlex.join(agent('b', fault, at).command)}")
-        state, before = run(
-            tmp_path / "run", *agent_commands.list_agents(address), *([agent("a")] if fault_seed % 2 else [])
-        )
-    assert state.message.startswith("The agent 127.0.0.1:")
-    if fault_seed % 2:
-        before = before[:at]  # another agent has done the rest
-    else:
-        assert (state.state, len(before)) == ("failed", at)
-        state, _ = run(tmp_path / "run", agent("a"))
-    rows = run_folder.read_current_records(tmp_path / "run")
-    assert state.state == "finished"
-    assert rows[: len(before)] == before
-    assert max(Counter((row["key"], row["machine"], row["round"]) for row in rows).values()) == 1
-    assert len(rows) == len((tmp_path / "run" / "trials.jsonl").read_text().splitlines())
-    assert all(whole(rows, comparison) for comparison in COMPARISONS)
 
 
 @pytest.mark.faults(0, 10)

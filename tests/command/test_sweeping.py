@@ -134,7 +134,7 @@ def test_a_dry_run_tells_configurations_what_is_left_out_time_and_memory_and_sta
         HEAD + 'dataset = "uniform"\nmodel = "logistic"\nwidth = [1, 3]\nformat = ["csr", "row_sparse"]\n'
         "features = [100, 1000]\nseed = [0, 1, 2]"
     )
-    came = run("sweep", "x.toml", "--dry-run", "--cluster", "ssh:node7")
+    came = run("sweep", "x.toml", "--dry-run", "--cluster", "tls://node7:8786")
     assert came.exit_code == 0, came.output
     each, (least, most) = (
         estimate.seconds_a_trial(spec.load_spec("x.toml")),
@@ -148,18 +148,10 @@ def test_a_dry_run_tells_configurations_what_is_left_out_time_and_memory_and_sta
         "12 rounds give a ratio of 2 the interval",
         "MB for the arrays of a trial",
         "runs/x",
-        "agent │ node7: ssh -o BatchMode=yes",
+        "measured by │ the machines of tls://node7:8786",
     ):
         assert text in words(came), text
     assert not Path("runs").exists()
-
-
-def test_a_dry_run_on_slurm_prints_the_job_that_runs_the_sweep(tmp_path):
-    Path("x.toml").write_text(HEAD + 'dataset = "uniform"\nrows = 60')
-    came = run("sweep", "x.toml", "--dry-run", "--cluster", "slurm:3", "--run", "my runs/x")
-    job = came.output[came.output.index("#!/bin/bash") :].splitlines()
-    assert job[1:4] == ["#SBATCH --job-name=x", "#SBATCH --nodes=3", "#SBATCH --exclusive"]
-    assert job[-1] == "exec workbench sweep x.toml --cluster slurm:3 --run 'my runs/x' --yes"
 
 
 LARGE = {

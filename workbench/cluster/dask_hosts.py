@@ -13,6 +13,7 @@ import json
 import os
 import selectors
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
@@ -31,10 +32,10 @@ except ImportError as error:
 
 from workbench.cluster import dask_transport
 from workbench.cluster import security as cluster_security
-from workbench.cluster.coordinator import start_process
 from workbench.cluster.dask_transport import Run
 from workbench.cluster.security import PAGES, SECONDS_JOIN, check_certificates, check_encrypted, security_of, settings
 from workbench.kvstore import StoreError
+from workbench.measure import loads
 from workbench.sweeps import agent_commands
 from workbench.sweeps.agent_commands import AGENT, AgentCommand, parse_agents, require_allocation
 
@@ -49,6 +50,20 @@ class Lost(NamedTuple):
 
     address: str
     why: str
+
+
+def start_process(command: Sequence[str], log: Path) -> tuple[subprocess.Popen, int]:
+    """Start a command in a new session, with pipes to and from it and its standard error appended to the file `log`.
+
+    Returns it with the size that the log had. Raises OSError if it cannot be started.
+    """
+    pipe, environment = subprocess.PIPE, loads.measuring_environment()
+    with open(log, "ab") as file:
+        start = file.tell()
+        process = subprocess.Popen(
+            list(command), bufsize=0, stdin=pipe, stdout=pipe, stderr=file, start_new_session=True, env=environment
+        )
+    return process, start
 
 
 @final

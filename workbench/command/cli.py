@@ -193,7 +193,7 @@ def forecast(runs: Runs, out: Chart = None) -> None:
     predicting.predict(runs, out)
 
 
-PLACES = "Measure on machines: local:N, ssh:HOST,HOST:PORT, slurm, slurm:N, tls://HOST:PORT of a Dask scheduler."
+PLACES = "Measure on the machines of a Dask cluster: its scheduler's address, tls://HOST:PORT; or local, to try it."
 
 
 @app.command()
@@ -249,9 +249,10 @@ def sweep(
     with terminal.messages_on_stderr(json):
         settings, size = sweeping.load_sweep(spec, choices, budget)
         folder = run or run_folder.ROOT / settings.name
-        agents = [] if cluster is None else sweeping.list_agents(cluster)
+        if cluster is not None:
+            run_folder.check_cluster(cluster)
         if dry_run:
-            sweeping.dry_run(settings, size, folder, agents, exit_codes.original_command_line(ctx))
+            sweeping.dry_run(settings, size, folder, cluster)
             return
         if not yes:
             sweeping.confirm_large_sweep(settings, size, estimate.seconds_of(size, settings))

@@ -22,7 +22,7 @@ SECONDS_STOP = 60.0
 """How long to wait for a sweep to have stopped; its trial ends within a second, where no disk holds it up."""
 
 BELOW = "\n           "
-"""Between lines of what several agents do, each below the first."""
+"""Between lines of what several machines do, each below the first."""
 
 DEEPEST = 3
 """Folders below the root in which a run is looked for: the demo has two runs in a folder of its own."""
@@ -117,8 +117,8 @@ def lines(run: Run) -> list[str]:
 
 
 def _cluster_option(folder: Path) -> tuple[str, ...]:
-    """Return the words of the option that names where the agents of a run are; none if it runs on this machine."""
-    place = run_folder.read_agents_option(folder)
+    """Return the words of the option that names the cluster of a run; none if it runs on this machine."""
+    place = run_folder.read_cluster_option(folder)
     return ("--cluster", place) if place else ()
 
 

@@ -3,9 +3,8 @@
 import json
 import shlex
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 from rich.padding import Padding
@@ -26,9 +25,6 @@ from workbench.sweeps.estimate import Size
 from workbench.sweeps.problem import is_synthetic, make_problem
 from workbench.sweeps.progress import Progress
 from workbench.sweeps.spec import FILES, Configuration, Spec, SpecError
-
-if TYPE_CHECKING:
-    from workbench.sweeps.agent_commands import AgentCommand
 
 SECONDS_UNASKED, CONFIGURATIONS_UNASKED = 3600.0, 1000
 """What a sweep may take without a question."""
@@ -163,18 +159,8 @@ def has_terminal() -> bool:
     return sys.stdin.isatty()
 
 
-def list_agents(cluster: str) -> "list[AgentCommand]":
-    """Return the agents that `cluster` names, such as "slurm:4"; raises what `agent_commands.list_agents` does."""
-    from workbench.sweeps import agent_commands  # late: most sweeps run on this machine alone
-
-    return agent_commands.list_agents(cluster)
-
-
-def dry_run(spec: Spec, size: Size, folder: Path, agents: "Sequence[AgentCommand]", typed: str) -> None:
-    """Print what a sweep would do: configurations, what is left out and why, time, memory and agents; starts nothing.
-
-    On SLURM the batch script is printed that runs the sweep; `typed` is the command line of this dry run.
-    """
+def dry_run(spec: Spec, size: Size, folder: Path, cluster: str | None) -> None:
+    """Print what a sweep would do: configurations, what is left out and why, time and memory; starts nothing."""
     rows = run_folder.read_all_records(folder)
     seconds = estimate.seconds_of(size, spec, rows)
     shown = Table(title=f"{spec.name}: nothing was started", show_header=False, title_justify="left")
@@ -193,21 +179,10 @@ def dry_run(spec: Spec, size: Size, folder: Path, agents: "Sequence[AgentCommand
     shown.add_row("memory", _memory_sentence(size))
     done = f"; {len(rows):,} rows are there, and those that answer this spec are not measured again" if rows else ""
     shown.add_row("run folder", f"{folder}{done}")
-    for agent in agents:
-        shown.add_row("agent", str(agent))
+    if cluster is not None:
+        shown.add_row("measured by", f"the machines of {cluster}")
     terminal.console.print(shown)
     print_excluded(size)
-    from workbench.sweeps import agent_commands
-
-    if agents and agents[0].command[0] == agent_commands.SLURM[0]:
-        command = [word for word in shlex.split(typed) if word not in ("--dry-run", "--yes")]
-        _print_job(agent_commands.job_script(spec.name, len(agents), [*command, "--yes"], seconds[1]))
-
-
-def _print_job(script: str) -> None:
-    """Print a batch script for SLURM with how to submit it."""
-    terminal.console.print("\nAs a job: save this, and submit it with sbatch.\n")
-    terminal.console.print(script, markup=False, highlight=False, soft_wrap=True)
 
 
 def _trials(size: Size) -> str:

@@ -7,8 +7,6 @@ the scheduler of a Dask cluster that there is.
 """
 
 import ipaddress
-import json
-import math
 import os
 import re
 import shlex
@@ -25,9 +23,6 @@ from workbench.sweeps.spec import SpecError
 AGENT = (sys.executable, "-m", "workbench.cluster.agent")
 """What runs on a machine; on others the same Python must be at the same path, as on a file system that they share."""
 
-DASK = (sys.executable, "-m", "workbench.cluster.dask_agent")
-"""What runs here for an agent on a machine of a Dask cluster."""
-
 OPTIONS = ("BatchMode=yes", "ConnectTimeout=20", "ServerAliveInterval=5", "ServerAliveCountMax=3")
 SSH = ("ssh", *(word for option in OPTIONS for word in ("-o", option)))
 CARRIED = ("PYTHONPATH", "WORKBENCH_CACHE")
@@ -38,8 +33,6 @@ HOST = re.compile(r"[A-Za-z0-9_][\w.@:-]*")
 MOST, MOST_PORT = 256, 2**16 - 1
 NODES = "SLURM_JOB_NUM_NODES"
 """The variable in which SLURM says how many nodes the allocation has."""
-SECONDS_SCHEDULER = 120.0
-"""How long to wait for what a scheduler says; its library is loaded from a cold disk first."""
 
 
 @dataclass(frozen=True)
@@ -52,17 +45,6 @@ class AgentCommand:
     def __str__(self) -> str:
         """Return "NAME: COMMAND", quoted for a shell."""
         return f"{self.name}: {shlex.join(self.command)}"
-
-
-def list_agents(where: str) -> list[AgentCommand]:
-    """Return the agents for WHERE, as `parse_agents`, or one for each machine of a Dask scheduler.
-
-    A WHERE of "tcp://HOST:PORT" or "tls://..." is a scheduler; a subprocess asks it for its workers. Raises SpecError
-    if WHERE is invalid or the scheduler does not answer.
-    """
-    if where.partition("://")[0] not in ("tcp", "tls"):
-        return parse_agents(where)
-    return [AgentCommand(worker.partition("://")[2], (*DASK, where, worker)) for worker in _dask_machines(where)]
 
 
 def parse_agents(where: str, program: Sequence[str] = AGENT) -> list[AgentCommand]:
@@ -135,47 +117,6 @@ def require_allocation(where: str) -> None:
             f"{where!r} takes {wanted} nodes of an allocation of SLURM, and {text}. Allocate them first: "
             f"salloc --nodes={wanted} --exclusive; or submit the job that --dry-run prints."
         )
-
-
-def _dask_machines(scheduler: str) -> list[str]:
-    """Return the worker addresses, one for each machine, of the Dask scheduler at the address `scheduler`.
-
-    A subprocess loads Dask and asks. Raises SpecError if it does not answer within `SECONDS_SCHEDULER` or refuses.
-    """
-    try:
-        done = subprocess.run(
-            [*DASK, scheduler], capture_output=True, check=False, text=True, timeout=SECONDS_SCHEDULER
-        )
-    except subprocess.TimeoutExpired:
-        raise SpecError(f"The scheduler {scheduler} has not answered within {SECONDS_SCHEDULER:g} s.") from None
-    try:
-        said = json.loads(done.stdout)
-    except ValueError:
-        printed = done.stderr.strip().splitlines() or ["nothing"]
-        raise SpecError(f"Nothing could be asked of {scheduler}: {printed[-1]}") from None
-    if "refused" in said:
-        raise SpecError(said["refused"])
-    return said["machines"]
-
-
-def job_script(name: str, nodes: int, command: Sequence[str], seconds: float) -> str:
-    """Return the batch script for `sbatch` in which `command` runs a sweep on `nodes` whole nodes.
-
-    Its time limit is twice the expected `seconds` and 10 minutes; it gets SIGINT two minutes before. Submitting it
-    again does what is left.
-
-    >>> print(job_script("demo", 2, ["workbench", "sweep", "a.toml"], 60))
-    #!/bin/bash
-    #SBATCH --job-name=demo
-    #SBATCH --nodes=2
-    #SBATCH --exclusive
-    #SBATCH --time=12
-    #SBATCH --signal=B:INT@120
-    exec workbench sweep a.toml
-    """
-    minutes = 10 + math.ceil(2 * seconds / 60)
-    options = (f"job-name={name}", f"nodes={nodes}", "exclusive", f"time={minutes}", "signal=B:INT@120")
-    return "\n".join(["#!/bin/bash", *(f"#SBATCH --{option}" for option in options), f"exec {shlex.join(command)}"])
 
 
 # The address under which other machines reach this one: the named one, or that of the route to them.

@@ -6,12 +6,13 @@ Files: `spec.json`; `plan.json` (keys of the configurations, what was dropped an
 (the rows, append-only); `progress.json` (replaced as a whole, at least once a second while the run lives); `log.txt`
 (what the supervisor printed); `identity` (what its rows name as their run);
 `predicted.json` (what advice expects of configurations that it has not measured); `stop` (present when somebody
-asked it to stop); `lock` (held by the supervisor). Of a run on several machines: `cluster` (where agents are), a
+asked it to stop); `lock` (held by the supervisor). Of a run on several machines: `cluster` (the scheduler's address), a
 `log-NAME.txt` each.
 """
 
 import contextlib
 import fcntl
+import importlib.util
 import json
 import os
 import subprocess
@@ -67,6 +68,8 @@ PREDICTED = "predicted.json"
 """Predicted columns of the configurations that were asked about, of which not all may have been measured."""
 SPEC, MACHINE, LOG, PROGRESS = "spec.json", "machine.json", "log.txt", "progress.json"
 STOP, IDENTITY, CLUSTER = "stop", "identity", "cluster"
+LOCAL = "local"
+"""Stands for a Dask cluster in the process of the supervisor, to try one."""
 WATCHED = (SPEC, PLAN, PROGRESS, store.FILE)
 """Files that say how far a run is: where none of them changed, there is nothing to read."""
 SUPERVISORS = ("workbench.sweeps", "workbench.cluster")
@@ -209,8 +212,21 @@ def read_title(folder: str | Path) -> str:
     return description or name
 
 
-def read_agents_option(folder: str | Path) -> str:
-    """Return the text WHERE, such as "ssh:node1,node2", with which the run in `folder` was started.
+def check_cluster(where: str) -> None:
+    """Raise SpecError unless `where` is "local" or the address of a Dask scheduler, and Dask is installed."""
+    from workbench.sweeps.spec import SpecError
+
+    if where != LOCAL and where.partition("://")[0] not in ("tcp", "tls"):
+        raise SpecError(
+            f"No place to measure: {where!r}; expected {LOCAL}, or the address of a Dask scheduler, tls://HOST:PORT.\n"
+            "On machines behind ssh or in SLURM start Dask first: see 'Sweeps on several machines' in the docs."
+        )
+    if importlib.util.find_spec("distributed") is None:
+        raise SpecError("A cluster needs Dask: pip install 'sparse-workbench[cluster]'.")
+
+
+def read_cluster_option(folder: str | Path) -> str:
+    """Return the scheduler's address or "local" with which the run in `folder` was started.
 
     "" if it was started to measure on this machine alone.
     """
@@ -329,16 +345,14 @@ def _take_lock(file: TextIO) -> bool:
 def start_run(spec: "Spec", folder: str | Path | None = None, cluster: str | None = None) -> Path:
     """Start the sweep in a separate process that outlives this one; return its run folder immediately.
 
-    `folder` defaults to runs/NAME and is created; `cluster` is a text such as "slurm:4" that says where agents run,
-    None for this machine. Removes a stop request and replaces spec and progress. Raises NoRunError if the folder is a
-    file, RunError if it is in use, SpecError without an allocation for `cluster`, OSError if no process can be started.
+    `folder` defaults to runs/NAME and is created; `cluster` is the address of a Dask scheduler or "local", None without
+    Dask. Removes a stop request and replaces spec and progress. Raises NoRunError if the folder is a file, RunError if
+    it is in use, SpecError for another `cluster`, OSError if no process can be started.
     """
     from workbench.sweeps.spec import dump_spec
 
     if cluster is not None:
-        from workbench.sweeps.agent_commands import require_allocation
-
-        require_allocation(cluster)
+        check_cluster(cluster)
     folder = Path(folder) if folder is not None else ROOT / spec.name
     if folder.exists() and not folder.is_dir():
         raise NoRunError(f"{folder} is a file; a run needs a folder of its own.")
