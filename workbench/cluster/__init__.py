@@ -1,15 +1,10 @@
-"""Several machines: sweeps by agents, and training on a store whose rows are shared by shards.
+"""Several machines: sweeps by the workers of a Dask cluster, and training on a store whose rows are shared by shards.
 
-Sweeps. `workbench sweep SPEC --cluster WHERE` measures on other machines; `--dry-run` prints how each agent is started:
-
-    local:2           two agents here, which take turns: to try it out
-    ssh:node1,me@node2   one agent a host; keys must let you log in, and this Python be at the same path there
-    slurm:4           four agents, each with a node, by srun within your allocation: salloc --nodes=4 --exclusive
-
-An agent reads and writes JSON on the pipes of the command that started it, so that no port is opened. All candidates
-and rounds of a comparison are measured on one machine, all comparisons of a group on machines that are alike; rows,
-reports and verdicts keep machines apart. The run folder is here: when agents are lost the others do what is left, when
-this machine is, the next start does.
+Sweeps. `workbench sweep SPEC --cluster tls://HOST:PORT` measures on the machines of a Dask scheduler; a worker with the
+resource "machine" stands for its machine, and each trial is a task that holds it. All candidates and rounds of a
+comparison are measured on one machine, all comparisons of a group on machines of the same hardware; records, reports
+and verdicts keep machines apart. The run folder is here: when workers are lost the others do what is left, when this
+machine is, the next start does.
 
 Training. Every trainer runs the same script and takes its slices of every batch:
 
