@@ -45,7 +45,6 @@ def scheduler():
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch):
     monkeypatch.setattr(coordinator, "SECONDS_BETWEEN", 0.2)
-    monkeypatch.setattr(coordinator, "SECONDS_ANSWER", 3.0)
 
 
 def run(folder: Path, where: str, spec=SPEC, stop=None, work=TRIAL) -> tuple[run_folder.Progress, list[dict]]:
@@ -139,14 +138,16 @@ def test_without_a_worker_left_the_sweep_has_failed_and_goes_on_when_started_aga
 
 
 @pytest.mark.faults(2, 20)
-def test_whoever_is_killed_or_halted_and_when_no_row_is_lost(tmp_path, fault_seed):
+def test_whoever_is_killed_or_halted_and_when_no_row_is_lost(tmp_path, fault_seed, monkeypatch):
     """A worker at a trial, by itself or struck from outside, or the scheduler; the next start does the rest."""
+    monkeypatch.setattr(coordinator, "SECONDS_ANSWER", 4.0)
     drawn = random.Random(fault_seed)
     victim, how = ("scheduler", "worker")[fault_seed % 2], ("SIGKILL", "SIGSTOP")[fault_seed // 2 % 2]
     with dask_process.started("scheduler") as (address, process):
         fault = f"{how}:{process.pid}" if victim == "scheduler" else {"SIGKILL": "dies"}.get(how, "is halted")
         state, before = on(address, tmp_path, ("a", fault, drawn.randrange(TRIALS * 5)))
     assert state.state == "failed"
+    monkeypatch.setattr(coordinator, "SECONDS_ANSWER", SECONDS)
     with dask_process.started("scheduler") as (address, _):
         state, rows = on(address, tmp_path, ("a",))
     assert state.state == "finished"
