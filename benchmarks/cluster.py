@@ -2,7 +2,7 @@
 
 Bytes: a step pulls and pushes the rows that a batch touches, of tables of a million and of a hundred million rows, at
 the cost of the active rows. Steps: measured with 1, 2 and 4 processes of this machine, and predicted for these and for
-1 to 256 machines from what one process and the loopback network take. Of so many ROWS, generated, one epoch is trained
+1 to 256 machines from what one process takes. Of so many ROWS, generated, one epoch is trained
 while they stay on disk. Records go to the folder RESULTS and are printed as they come; existing ones of this code and
 machine are not measured again. Logs and data go to the folder RUNS.
 """
@@ -10,19 +10,19 @@ machine are not measured again. Logs and data go to the folder RUNS.
 import functools
 import json
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks import tables
+from benchmarks import streamed, tables
 from workbench import formats, store
-from workbench.cluster import training
 from workbench.cluster.cost import (
     BYTES_ID,
     MACHINES,
@@ -35,10 +35,10 @@ from workbench.cluster.cost import (
     fit_step_times,
     predict,
 )
-from workbench.cluster.dask_hosts import Hosts
-from workbench.cluster.dask_transport import DaskTransport
-from workbench.cluster.sharded import ShardedStore
-from workbench.cluster.training import train
+from workbench.cluster.exchange import world
+from workbench.cluster.store import MpiStore
+from workbench.cluster.trainer import Job
+from workbench.cluster.training import command_of, train
 from workbench.formats import RowSparse
 from workbench.kvstore import LazyRandomRows
 from workbench.measure import closure, machine
@@ -50,7 +50,7 @@ from workbench.sweeps.spec import Configuration, roots_of
 TABLES = (10**6, 10**8)
 WIDTH = 16
 PROCESSES = (1, 2, 4)
-ROOTS = frozenset({"benchmarks.cluster", "workbench.cluster.worker"})
+ROOTS = frozenset({"benchmarks.cluster", "workbench.cluster.training"})
 """Modules that what is measured starts from."""
 FINAL = ("ok", "memory")
 """Statuses of what is not measured again."""
@@ -96,7 +96,7 @@ def parts_of(what: str, folder: Path) -> Iterator[Part]:
     Logs and data go to `folder`. ValueError if `what` is none of these. Nothing is measured before a part's `measure`.
     """
     if what not in SIZES:
-        yield Part(training.names_of(int(what)), lambda: training.trained(int(what), folder))
+        yield Part(streamed.names_of(int(what)), lambda: streamed.trained(int(what), folder))
         return
     sizes = SIZES[what]
     for features in TABLES:
@@ -104,7 +104,7 @@ def parts_of(what: str, folder: Path) -> Iterator[Part]:
     counts = [count for count in MACHINES if count <= sizes.batch_rows]
     names = [sizes.name_of(count, "predicted") for count in counts]
     names += [sizes.name_of(count, "predicted here") for count in PROCESSES]
-    yield Part(names, functools.partial(_predict_here, sizes, folder))
+    yield Part(names, functools.partial(_predict_here, sizes))
     for processes in PROCESSES:
         yield Part([sizes.name_of(processes, "measured")], functools.partial(_measure_step, processes, folder, sizes))
 
@@ -115,44 +115,48 @@ def _name_of_bytes(features: int, sizes: Sizes) -> str:
 
 
 def _measure_bytes(features: int, folder: Path, sizes: Sizes) -> Iterator[Columns]:
-    """Yield the columns of one byte measurement with `features` table rows, on two processes that are started for it.
+    """Yield the columns of one byte measurement with `features` table rows, by two ranks that are started for it.
 
-    Logs go to `folder`.
+    `folder` is unused.
     """
-    with Hosts("local:2", folder / "hosts") as hosts:
-        yield bytes_of(hosts, features, sizes)
+    launcher = command_of(Job({}, 2))[:3]
+    asked = json.dumps([features, asdict(sizes)])
+    done = subprocess.run(
+        [*launcher, sys.executable, "-m", "benchmarks.cluster", "bytes", asked], stdout=subprocess.PIPE, check=True
+    )
+    yield json.loads(done.stdout)
 
 
-def bytes_of(hosts: Hosts, features: int, sizes: Sizes) -> Columns:
+def bytes_of(communicator: Any, features: int, sizes: Sizes) -> Columns:
     """Measure the bytes and time of steps on a lazily generated table of `features` rows and `WIDTH` columns.
 
-    Each step pulls and pushes `sizes.active` random rows on two shards; returns record columns, with bytes_least from
-    4-byte indices and float32 values.
+    In each step every rank of the communicator pulls and pushes `sizes.active` random rows; returns record columns of
+    this rank, with bytes_least from 4-byte indices and float32 values of rows that other ranks own.
     """
-    sharded = ShardedStore(DaskTransport(hosts.place(2, 1), hosts.client))
-    sharded.init("w", LazyRandomRows((features, WIDTH), "float32", "normal", 0.01, 0, "w"))
-    sharded.set_optimizer(Updater("adagrad"))
-    made, seconds, moved, least, seen = np.random.default_rng(0), [], [], [], np.empty(0, np.int64)
+    shared = MpiStore(communicator)
+    shared.set_optimizer(Updater("adagrad"))
+    shared.init("w", LazyRandomRows((features, WIDTH), "float32", "normal", 0.01, 0, "w"))
+    made, seconds, moved, least, count = np.random.default_rng(shared.trainer), [], [], [], []
     out = formats.zeros((features, WIDTH), "row_sparse", np.dtype("float32"))
     for _ in range(sizes.steps):
         active = np.unique(made.integers(0, features, sizes.active))
-        before, start = _bytes_moved(sharded), time.perf_counter()
-        sharded.pull_into({"w": out}, {"w": active})
-        sharded.push("w", RowSparse(np.ones((active.size, WIDTH), np.float32), active, out.shape))
+        before, start = shared.exchange.bytes_moved, time.perf_counter()
+        shared.pull_into({"w": out}, {"w": active})
+        shared.push("w", RowSparse(np.ones((active.size, WIDTH), np.float32), active, out.shape))
         seconds.append(time.perf_counter() - start)
-        moved.append(_bytes_moved(sharded) - before)
-        least.append(2 * active.size * (BYTES_ID + 4 * WIDTH))
-        seen = np.union1d(seen, active)
-    record = {"part": "bytes", "is_measured": True, "machines": 2, "features": features, "width": WIDTH}
-    record |= {"touched": statistics.fmean(least) / (2 * (BYTES_ID + 4 * WIDTH)), "rows_made": int(seen.size)}
+        moved.append(shared.exchange.bytes_moved - before)
+        owners = np.bincount(np.searchsorted(shared.held["w"].partition.borders[1:], active, "right"))
+        everyone = np.array(shared.exchange.gather(np.resize(owners, shared.trainers).tolist()))
+        own = shared.trainer
+        away = everyone[own].sum() + everyone[:, own].sum() - 2 * everyone[own, own]
+        least.append(int(2 * away * (BYTES_ID + 4 * WIDTH)))
+        count.append(active.size)
+    known = sum(shared.exchange.gather(len(shared.part.values["w"].indices)))
+    record = {"part": "bytes", "is_measured": True, "machines": shared.trainers, "features": features, "width": WIDTH}
+    record |= {"touched": statistics.fmean(count), "rows_made": known}
     record |= {"bytes_moved": statistics.fmean(moved), "bytes_least": statistics.fmean(least)}
-    record |= {"ratio": sum(moved) / sum(least), "seconds_step": statistics.median(seconds)}
+    record |= {"ratio": sum(moved) / max(sum(least), 1), "seconds_step": statistics.median(seconds)}
     return record | {"what": _name_of_bytes(features, sizes)}
-
-
-def _bytes_moved(sharded: ShardedStore) -> int:
-    """Return the bytes that a store has sent and received so far."""
-    return sharded.traffic.bytes_sent + sharded.traffic.bytes_received
 
 
 def _measure_step(processes: int, folder: Path, sizes: Sizes) -> Iterator[Columns]:
@@ -163,7 +167,7 @@ def _measure_step(processes: int, folder: Path, sizes: Sizes) -> Iterator[Column
     messages: list[Mapping[str, Any]] = []
     settings = {name: value for name, value in sizes.configuration.model_dump(mode="json").items() if value is not None}
     where = folder / f"steps-{processes}-{time.time_ns()}"  # never one that goes on from a checkpoint
-    train(f"local:{processes}", settings, processes, where, tell=messages.append, threads=1, steps_saved=0)
+    train(settings, processes, where, tell=messages.append, threads=1, steps_saved=0)
     seconds = [said["seconds"] for said in messages if "step" in said]
     late = seconds[len(seconds) // 3 :]  # the first ones load code, and draw rows
     known = _step(sizes, processes, True, threads_of(sizes.configuration))
@@ -179,17 +183,15 @@ def _step(sizes: Sizes, machines: int, is_measured: bool, cores: int | None) -> 
     return record | {"features": sizes.features, "batch_rows": sizes.batch_rows}
 
 
-def _predict_here(sizes: Sizes, folder: Path) -> Iterator[Columns]:
+def _predict_here(sizes: Sizes) -> Iterator[Columns]:
     """Return an iterator of records (dicts of columns) of predicted step times for data and batches of `sizes`.
 
-    Speeds are measured on this machine now, in processes that are started for it; their logs go to `folder`.
+    Speeds are measured on this machine now.
     """
-    configuration = sizes.configuration
-    with Hosts(f"local:{max(threads_of(configuration), 2)}", folder / "hosts") as hosts:
-        active = active_rows_by(sizes)
-        return predict_step_times(
-            sizes, active, fit_step_times(hosts, configuration, active), core_slowdown(hosts, configuration)
-        )
+    active = active_rows_by(sizes)
+    return predict_step_times(
+        sizes, active, fit_step_times(sizes.configuration, active), core_slowdown(sizes.configuration)
+    )
 
 
 def active_rows_by(sizes: Sizes) -> dict[int, float]:
@@ -228,7 +230,7 @@ def run(parts: Iterable[Part], results: Path) -> Iterator[dict[str, Any]]:
     """
     file, here = results / tables.CLUSTER.file, machine.machine_id()
     code = closure.installed_code().digest(
-        ROOTS | roots_of(QUICK.configuration) | roots_of(Configuration(model=training.MODEL))
+        ROOTS | roots_of(QUICK.configuration) | roots_of(Configuration(model=streamed.MODEL))
     )
     known = tables.CLUSTER.read(file) if store.is_stored(file) else []
     done = {row["key"] for row in known if row["machine"] == here and row["status"] in FINAL}
@@ -244,7 +246,16 @@ def run(parts: Iterable[Part], results: Path) -> Iterator[dict[str, Any]]:
 
 
 def main() -> None:
-    """Measure into the folders of the command line (created if needed) and print each record as a line of JSON."""
+    """Measure into the folders of the command line (created if needed) and print each record as a line of JSON.
+
+    With `bytes [FEATURES, SIZES]` instead, measure bytes as a rank of an MPI job; rank 0 prints the record.
+    """
+    if sys.argv[1] == "bytes":
+        communicator, (features, sizes) = world(), json.loads(sys.argv[2])
+        record = bytes_of(communicator, features, Sizes(**sizes))
+        if not communicator.rank:
+            print(json.dumps(record))
+        return
     results, runs = Path(sys.argv[1]), Path(sys.argv[2])
     for folder in (results, runs):
         folder.mkdir(parents=True, exist_ok=True)

@@ -2,18 +2,18 @@
 
 import json
 
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from benchmarks import plots, tables
+from benchmarks import cluster as bench
+from benchmarks import plots, streamed, tables
 from benchmarks.analysis import cluster as analysis
 from benchmarks.pages import suites as reports
-from workbench.cluster.team import TeamError
-
-bench = pytest.importorskip("benchmarks.cluster", reason="needs Dask", exc_type=ImportError)
-
-from workbench.cluster import training  # noqa: E402 - bench needs Dask
-from workbench.cluster.cost import Line  # noqa: E402 - bench needs Dask
+from tests.support.ranks import on_ranks
+from workbench import data
+from workbench.cluster.cost import Line
+from workbench.cluster.training import TrainingError
 
 HERE = {"machine": "m", "status": "ok"}
 
@@ -117,23 +117,41 @@ def test_every_part_names_the_rows_that_it_gives(tmp_path):
 def test_rows_that_are_held_are_refused_memory_and_other_failures_are_raised(tmp_path, monkeypatch):
     asked = []
 
-    def train(where, settings, trainers, folder, **options):
+    def train(settings, trainers, folder, **options):
         asked.append((settings.get("reading"), options["bytes_most"]))
         if settings.get("reading"):
-            raise TeamError("Trainer 0 on local 1 failed: MemoryError: no\nlog")
+            raise TrainingError("Trainer 0 failed: MemoryError: no\nlog")
         return {"bytes_resident": [3, 5], "bytes_asked": [4, 2], "rows": 400, "qualities": {"AUC": 0.7}}
 
-    monkeypatch.setattr(training, "train", train)
-    streamed, held = (made(**columns) for columns in training.trained(1000, tmp_path))
-    limit = streamed["bytes_data"] // 2
+    monkeypatch.setattr(streamed, "train", train)
+    kept, held = (made(**columns) for columns in streamed.trained(1000, tmp_path))
+    limit = kept["bytes_data"] // 2
     assert asked == [(None, limit), ("whole=True", limit)]
-    assert (streamed["bytes_resident"], streamed["bytes_asked"], streamed["rows_trained"]) == (5, 4, 800)
-    assert (held["status"], held["reason"]) == ("memory", "Trainer 0 on local 1 failed: MemoryError: no")
-    assert [streamed["what"], held["what"]] == training.names_of(1000)
+    assert (kept["bytes_resident"], kept["bytes_asked"], kept["rows_trained"]) == (5, 4, 800)
+    assert (held["status"], held["reason"]) == ("memory", "Trainer 0 failed: MemoryError: no")
+    assert [kept["what"], held["what"]] == streamed.names_of(1000)
 
     def failing(*_, **__):
-        raise TeamError("Trainer 0 on local 1 failed: ValueError: other")
+        raise TrainingError("Trainer 0 failed: ValueError: other")
 
-    monkeypatch.setattr(training, "train", failing)
-    with pytest.raises(TeamError, match="other"):
-        list(training.trained(1000, tmp_path))
+    monkeypatch.setattr(streamed, "train", failing)
+    with pytest.raises(TrainingError, match="other"):
+        list(streamed.trained(1000, tmp_path))
+
+
+def test_generated_clicks_have_an_entry_a_field_and_labels_that_can_be_learnt(tmp_path):
+    made = streamed.write(tmp_path / "x.sparse", 400, 4000, seed=1)
+    found = data.load("sparse", path=str(tmp_path / "x.sparse"))
+    assert 0 < made - 400 * (streamed.FIELDS * 4 + 8 + 8) < 1000  # columns, pointers, labels; the headers of files
+    assert found.x.shape == (400, 4000)
+    assert np.diff(found.x.read(0, 400).indptr).tolist() == [streamed.FIELDS] * 400
+    assert 0.2 < (found.y == 1).mean() < 0.9
+    (one,), (two,) = (list(streamed.blocks(400, 4000, seed)) for seed in (1, 2))
+    assert not np.array_equal(one.x.indices, two.x.indices)
+
+
+def test_bytes_are_those_of_the_rows_of_others():
+    first, second = on_ranks(2, lambda rank: bench.bytes_of(rank, 10**6, bench.SIZES["quick"]))
+    assert (first["machines"], first["bytes_moved"]) == (2, first["bytes_least"])
+    assert first["ratio"] == second["ratio"] == 1.0
+    assert 2 * 1990 < first["rows_made"] <= 2 * 4000

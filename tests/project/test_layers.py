@@ -64,7 +64,7 @@ ALLOWED = {
     },
     "workbench.command": {
         *("formats", "ops", "data", "measure", "training", "store", "analysis", "sweeps", "reports"),
-        "metrics",
+        *("metrics", "cluster"),
         "study",
         "bridges",
         "advising",

@@ -26,8 +26,6 @@ LONG = [pytest.param(path, marks=pytest.mark.exhaustive) for path in OTHERS if p
 """Notebooks that take longer to run: they run with `--exhaustive`."""
 FRAMEWORKS = ("keras", "tensorflow", "torch")
 """What a notebook may need that the project does without; its test is then skipped, as those of bridges are."""
-OTHER_PARTS = ("distributed",)
-"""What a notebook may need of other extras."""
 START = ("absl::InitializeLog()", "oneDNN custom operations are on")
 """Lines that TensorFlow writes when it is loaded, whatever its level of logging."""
 SMALL = {"smoke": True, "dataset": "uniform", "densities": [0.01, 0.1], "widths": [4], "more": {"threads": 1}}
@@ -71,12 +69,12 @@ def tagged(notebook: "NotebookNode", tag: str) -> "list[NotebookNode]":
 
 
 def needed(notebook: "NotebookNode") -> set[str]:
-    """The frameworks, and packages of other extras, that a notebook imports."""
+    """The frameworks that a notebook imports."""
     trees = [ast.parse(cell.source) for cell in notebook.cells if cell.cell_type == "code"]
     nodes = [node for tree in trees for node in ast.walk(tree)]
     names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     names |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
-    return {name.partition(".")[0] for name in names} & {*FRAMEWORKS, *OTHER_PARTS}
+    return {name.partition(".")[0] for name in names} & set(FRAMEWORKS)
 
 
 def unexpected(text: str) -> list[str]:

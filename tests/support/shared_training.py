@@ -1,15 +1,12 @@
 """Trainings by several trainers, and the same by one process that has all their rows."""
 
-import json
-import os
-import signal
-from collections.abc import Mapping
 from pathlib import Path
 
-from tests.support import shards as support
-from workbench.cluster import ShardedStore, Transport
+from tests.support.ranks import on_ranks
+from workbench import formats
+from workbench.cluster import MpiStore, OneRank
 from workbench.cluster import trainer as trainers_room
-from workbench.cluster.trainer import Job, Tell
+from workbench.cluster.trainer import Job
 from workbench.module import Module
 from workbench.sweeps.grid import setup_of
 from workbench.sweeps.problem import make_problem
@@ -42,63 +39,21 @@ def alone(of: Configuration, trainers: int) -> Module:
     return module
 
 
-def on_threads(of: Configuration, trainers: int, shards: int, **options) -> tuple[list[dict], list[dict]]:
-    """(answer of each trainer, all that they told) of trainers on threads, with shards in this process."""
-    transport, messages, answers = support.network(shards, trainers), [], {}
-    job = Job(of.model_dump(mode="json"), trainers, **options)
-
-    def train(number: int) -> None:
-        answers[number] = trainers_room.train(transport, number, job, messages.append)
-
-    support.on_threads(train, trainers)
-    assert sorted(answers) == list(range(trainers))
-    return [answers[number] for number in range(trainers)], messages
+def on_threads(of: Configuration, trainers: int, **options) -> tuple[list[dict], list[dict]]:
+    """(answer of each trainer, all that they told) of trainers whose ranks are threads of this process."""
+    messages: list[dict] = []
+    job = Job(of.model_dump(mode="json"), trainers, threads=1, **options)
+    return on_ranks(trainers, lambda rank: trainers_room.train(rank, job, messages.append)), messages
 
 
 def saved_state(folder: Path) -> dict:
-    """The state of a checkpoint, on one shard."""
-    store = ShardedStore(support.network(1, 1))
+    """The state of a checkpoint, on one rank."""
+    store = MpiStore(OneRank())
     store.load_shards(folder)
     return store.state_dict()
 
 
-class Struck(Transport):
-    """Sends a signal to a process at a message, and lets all messages through; once for a folder."""
-
-    def __init__(self, inner: Transport, strike: Mapping, folder: Path) -> None:
-        self.inner, self.strike, self.mark = inner, strike, folder / "struck"
-        self.count = 0
-
-    @property
-    def shards(self) -> int:
-        return self.inner.shards
-
-    def call(self, messages, seconds):
-        self.count += 1
-        is_due = self.count == self.strike["at"]
-        if is_due and not self.strike["is_after"]:
-            self.hit()
-        replies = self.inner.call(messages, seconds)
-        if is_due and self.strike["is_after"]:
-            self.hit()
-        return replies
-
-    def hit(self) -> None:
-        if not self.mark.exists():
-            self.mark.touch()
-            os.kill(self.strike["pid"], getattr(signal, self.strike["how"]))
-
-
-def struck(transport: Transport, number: int, job: Job, tell: Tell) -> dict:
-    """What a trainer does, one of which strikes as the file `strike` in the folder of its job says."""
-    strike = json.loads((Path(job.folder) / "strike").read_text())
-    if strike["trainer"] == number:
-        transport = Struck(transport, strike, Path(job.folder))
-    return trainers_room.train(transport, number, job, tell)
-
-
-def failing(transport: Transport, number: int, job: Job, tell: Tell) -> dict:
-    """Trainer 1 says why and fails."""
-    if number == 1:
-        raise RuntimeError("no such luck")
-    return trainers_room.train(transport, number, job, tell)
+def same_bits(one: dict, two: dict) -> bool:
+    """Whether two states have the same names and bits."""
+    dense = [{name: formats.to_format(array, "dense").tobytes() for name, array in each.items()} for each in (one, two)]
+    return dense[0] == dense[1]

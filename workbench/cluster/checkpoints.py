@@ -17,7 +17,6 @@ import numpy as np
 
 from workbench import atomic_files, formats, optimizers
 from workbench.cluster import partition as cluster_partition
-from workbench.cluster.messages import DTYPES
 from workbench.cluster.partition import Move, Partition
 from workbench.formats import RowSparse
 from workbench.json_text import is_whole, parsed
@@ -184,6 +183,7 @@ def _share(states: list[State], name: str, pieces: list[Any]) -> None:
             state[name] = piece
 
 
+DTYPES = ("float16", "float32", "float64", "int32", "int64", "uint8", "uint32")
 MANIFEST = "manifest.json"
 KIND = "sparse-workbench shards"
 VERSION = 1

@@ -79,6 +79,11 @@ class Partition:
         near = round(self.rows * GOLDEN)
         return next(m for m in range(near, self.rows) if math.gcd(m, self.rows) == 1)
 
+    @functools.cached_property
+    def order(self) -> np.ndarray:
+        """Indices of all rows in the order of the shards and of their local indices: int64 `[rows]`."""
+        return np.concatenate([self.owned(shard) for shard in range(self.shards)])
+
     def count(self, shard: int) -> int:
         """Return the number of rows that the shard (from 0) has."""
         return int(self.borders[shard + 1] - self.borders[shard])
@@ -169,6 +174,12 @@ class Held(NamedTuple):
     shape: tuple[int, ...]
     dtype: np.dtype
     partition: Partition
+    is_dense: bool = True
+
+    @property
+    def index_dtype(self) -> np.dtype:
+        """Type of local row indices: int32 if they fit, else int64."""
+        return np.dtype(np.int32 if self.partition.rows < 2**31 else np.int64)
 
     def part_shape(self, shard: int) -> tuple[int, ...]:
         """Return the shape of a shard's part of the value; () for a scalar value."""

@@ -1,20 +1,16 @@
-"""One trainer of a distributed training, in a separate process or thread; the transport does not matter.
+"""One trainer of a training by several: a rank of an MPI job, which trains its share of the rows.
 
-It trains its share of the rows (`workbench.cluster.trainer`), reports its steps a few times a second, and continues
-from the newest checkpoint if there is one. Trainer 0 saves checkpoints and finally reports the quality on held-out
-rows.
+It continues from the newest checkpoint if there is one, and writes its file of each new one. Trainer 0 reports the
+steps of all a few times a second, and finally the quality on held-out rows.
 """
 
 import contextlib
 import functools
 import hashlib
-import importlib
 import json
-import sys
 import time
-import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
@@ -25,14 +21,12 @@ import kernels
 import workbench
 from kernels import threads
 from workbench import data, formats, graph, models, ops, optimizers
-from workbench.cluster.sharded import ShardedStore
-from workbench.cluster.transport import GoneError, RolledBackError, TimedOutError, Transport
-from workbench.data import DataError
-from workbench.formats import FormatError
+from workbench.cluster import checkpoints
+from workbench.cluster.store import MpiStore
 from workbench.formats.compressed import stack_csr
 from workbench.kvstore import LazyRandomRows, Store, StoreError
 from workbench.measure import machine, memory
-from workbench.models import ModelError, Parameter
+from workbench.models import Parameter
 from workbench.module import Module, Position
 from workbench.module.training import BatchEnd
 from workbench.sweeps.grid import list_unread_settings, setup_of, why_dropped
@@ -184,14 +178,6 @@ def describe_code() -> str:
     return f"{versions}, source {digest.hexdigest()[:12]}"
 
 
-def require_same_code(wanted: str) -> None:
-    """Raise StoreError unless `wanted`, a text of `describe_code`, is that of this process; "" accepts any."""
-    if wanted and wanted != describe_code():
-        raise StoreError(
-            f"The code here is {describe_code()}; where the training was started, {wanted}. Install the same."
-        )
-
-
 SECONDS_BETWEEN_REPORTS = 0.2
 """Between two messages on how far a trainer is."""
 
@@ -203,13 +189,9 @@ Tell = Callable[[Mapping[str, Any]], None]
 class Job:
     """Job of all trainers as JSON has it: the settings of a `cell`, by so many `trainers`.
 
-    A configuration of 0 epochs has no rows held out, and is trained for one.
-
-    `folder` is that of checkpoints, seen by all processes, one after every `steps_saved` steps and after the last;
-    "" for none. `threads` of a trainer, None for all cores. An answer that takes over `seconds` is an error. `resumes`
-    says that there is a checkpoint to go on from. A process may ask for `bytes_most` bytes of its own, None for any
-    number (`measure.memory.limit_memory`). `code` is `code.describe_code()` where the training was asked for, "" for
-    any.
+    A configuration of 0 epochs has no rows held out, and is trained for one. `folder` is that of checkpoints, seen by
+    all ranks, one after every `steps_saved` steps and after the last; "" for none. `threads` of a trainer, None for all
+    cores. A process may ask for `bytes_most` bytes of its own, None for any number (`measure.memory.limit_memory`).
     """
 
     cell: Mapping[str, Any]
@@ -218,44 +200,54 @@ class Job:
     steps_saved: int = 500
     spread: str = "contiguous"
     threads: int | None = None
-    seconds: float = 60.0
-    resumes: bool = False
     bytes_most: int | None = None
-    code: str = ""
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """Fields as a dict for JSON; `Job(**about)` is the inverse."""
-        return asdict(self)
 
 
-def train(transport: Transport, number: int, job: Job, tell: Tell) -> dict[str, Any]:
-    """Train as trainer `number` until all epochs are done; return a JSON-able dict on bytes, rows and the last step.
+def train(communicator: Any, job: Job, tell: Tell) -> dict[str, Any]:
+    """Train as this rank of the communicator until all epochs are done; return a dict on bytes, rows and steps.
 
-    Trainer 0 adds "qualities" on the held-out rows. `tell(message)` is called with losses of steps and saved
-    checkpoints. Raises StoreError for other code or lost shards, MemoryError above `job.bytes_most`.
+    All ranks call it with the same `job`. On rank 0 `tell(message)` is called with steps and saved checkpoints, and
+    "qualities" on the held-out rows are added. Raises StoreError for other code on a rank or a checkpoint that does not
+    fit, MemoryError above `job.bytes_most`.
     """
-    require_same_code(job.code)
     configuration, before = Configuration(**job.cell), memory.owned_bytes()
     memory.reset_peak()
     with memory.limit_memory(job.bytes_most), on_threads(job.threads):
+        store = MpiStore(communicator, spread=job.spread)
+        if store.trainers != job.trainers:
+            raise StoreError(f"The job has {store.trainers} ranks; expected {job.trainers}: mpiexec -n {job.trainers}.")
+        if len(codes := set(store.exchange.gather(describe_code()))) > 1:
+            raise StoreError(f"Ranks have different code: {'; '.join(sorted(codes))}. Install the same on all.")
         setup, problem = setup_of(configuration), make_problem(configuration)
-        feed = shared(problem, setup, number, job.trainers)
-        store = ShardedStore(transport, number, spread=job.spread, seconds=job.seconds)
+        feed = shared(problem, setup, store.trainer, store.trainers)
         module = module_of(setup, problem, store, feed)
-        if job.resumes:
-            module.position = Position(*store.load_shards(job.folder, generation=1)["position"])
+        if job.folder and (Path(job.folder) / checkpoints.MANIFEST).exists():
+            about = store.load_shards(job.folder)
+            _check_same_training(job, about)
+            store.step = about["step"]
+            module.position = Position(*about["position"])
             module.version += 1
-        report = _StepReport(module, store, feed, number, job, tell, before)
+        report = _StepReport(module, store, feed, job, tell, before)
         module.fit(feed, epochs=configuration.epochs or 1, batch_end=report.batch_end)
         report.finish()
-        answer: dict[str, Any] = {"bytes_moved": store.traffic.bytes_sent + store.traffic.bytes_received}
         peak = memory.peak_owned_bytes()
-        answer |= {"bytes_peak": peak, "bytes_grown": max(peak - before, 0), "bytes_asked": memory.asked_bytes()}
-        answer |= {"bytes_resident": memory.peak_bytes(), "rows": feed.total, "step": report.step}
-        if not number:
-            answer |= _qualities(module, setup, problem)
-        return answer
+        answer: dict[str, Any] = {"bytes_moved": store.exchange.bytes_moved, "rows": feed.total, "step": store.step}
+        answer |= {"bytes_peak": peak, "bytes_grown": report.grown.tolist(), "bytes_asked": memory.asked_bytes()}
+        found = store.exchange.gather({"resident": memory.peak_bytes(), "asked": answer["bytes_asked"]})
+        answer |= {f"bytes_{name}": [one[name] for one in found] for name in found[0]}
+        return answer | _qualities(module, setup, problem)
+
+
+def _check_same_training(job: Job, about: Mapping[str, Any]) -> None:
+    """Raise StoreError if a checkpoint is of another training: other settings than epochs, or another share of rows."""
+    own = {**job.cell, "epochs": 0, "trainers": job.trainers}
+    saved = {**about["cell"], "epochs": 0, "trainers": about["trainers"]}
+    if differing := [name for name in own if own[name] != saved.get(name)]:
+        name = differing[0]
+        raise StoreError(
+            f"The checkpoint in {job.folder} was trained with {name}={saved.get(name)}; this is {name}={own[name]}. "
+            "Continue with the same settings, or name another folder."
+        )
 
 
 @contextlib.contextmanager
@@ -273,66 +265,62 @@ def on_threads(count: int | None) -> Iterator[None]:
 
 @final
 class _StepReport:
-    """Collects the losses and times of steps, reports them, and saves checkpoints."""
+    """Reports the losses and times of steps of all ranks, and saves checkpoints."""
 
     def __init__(
-        self, module: Module, store: ShardedStore, feed: data.Feed, number: int, job: Job, tell: Tell, bytes_before: int
+        self, module: Module, store: MpiStore, feed: data.Feed, job: Job, tell: Tell, bytes_before: int
     ) -> None:
-        """Start at the module's position; `tell(message)` gets reports of trainer `number`.
+        """Start at the module's position; `tell(message)` gets the reports of rank 0.
 
         `bytes_before` is the memory of the process before the training.
         """
         self.module, self.store, self.feed, self.bytes_before = module, store, feed, bytes_before
-        self.number, self.job, self.tell = number, job, tell
-        self.losses: list[float] = []
-        self.seconds: list[float] = []
-        self.step = self._step(module.position)
+        self.job, self.tell = job, tell
+        self.steps: list[dict[str, Any]] = []
+        self.grown = np.zeros(store.trainers)
+        """Bytes that the training has added to the memory of each rank."""
+        self.own_grown = 0.0
+        self.saved = store.step
+        """The step of the newest checkpoint."""
         self.last_report = self.last_step = time.perf_counter()
 
-    def _step(self, position: Position) -> int:
-        """Return the number of steps done at a position, counted over all epochs."""
-        return position.epoch * self.feed.count(0) + position.batch
-
     def batch_end(self, event: BatchEnd) -> None:
-        """Keep the loss and seconds of a step; save a checkpoint and send a message if they are due.
+        """Share the loss and seconds of a step with all ranks; save a checkpoint and send a message if they are due.
 
-        Called by the module after each batch. `event` is unused.
+        Called by the module after each batch, on all ranks. `event` is unused.
         """
         now = time.perf_counter()
-        self.step += 1
-        self.losses.append(float(self.module.outputs[0]))
-        self.seconds.append(now - self.last_step)
-        self.last_step = now
-        if self.job.folder and self.step % self.job.steps_saved == 0:
+        own = np.array([[float(self.module.outputs[0]), now - self.last_step, self.own_grown]])
+        of_all = self.store.exchange.all_rows("report", own, [1] * self.store.trainers)
+        self.grown = np.maximum(self.grown, of_all[:, 2])
+        seconds = float(of_all[:, 1].max())
+        step = {"step": self.store.step, "loss": float(of_all[:, 0].mean()), "seconds": seconds}
+        self.steps.append({**step, "steps_epoch": self.feed.count(0)})
+        if self.job.folder and self.store.step % self.job.steps_saved == 0:
             self.save()
-        if now - self.last_report > SECONDS_BETWEEN_REPORTS:
+        if now - self.last_report > SECONDS_BETWEEN_REPORTS or self.store.step == 1:
             self.flush()
-
-    def save(self) -> None:
-        """Save a checkpoint of the store (written by trainer 0, which sends {"saved": step}).
-
-        Its time counts for no step.
-        """
-        epoch, batch = self.module.position
-        position = [epoch, batch] if batch < self.feed.count(epoch) else [epoch + 1, 0]
-        about = {"position": position, "step": self.step, "cell": self.job.cell, "trainers": self.job.trainers}
-        self.store.save_shards(self.job.folder, about)
-        if not self.number:
-            self.tell({"saved": self.step})
         self.last_step = time.perf_counter()
 
+    def save(self) -> None:
+        """Save a checkpoint of the store; its time counts for no step."""
+        epoch, batch = self.module.position
+        position = [epoch, batch] if batch < self.feed.count(epoch) else [epoch + 1, 0]
+        about = {"position": position, "step": self.store.step, "cell": self.job.cell, "trainers": self.store.trainers}
+        self.store.save_shards(self.job.folder, about)
+        self.saved = self.store.step
+
     def flush(self) -> None:
-        """Send losses and seconds of the steps since the last message, if there are any, and forget them."""
-        if self.losses:
-            first = self.step - len(self.losses) + 1
-            steps = {"first": first, "losses": self.losses, "seconds": self.seconds, "steps_epoch": self.feed.count(0)}
-            grown = max(memory.peak_owned_bytes() - self.bytes_before, 0)
-            self.tell({"trainer": self.number, "bytes_grown": grown, **steps})
-        self.losses, self.seconds, self.last_report = [], [], time.perf_counter()
+        """Send the steps since the last message, and forget them."""
+        self.own_grown = max(memory.peak_owned_bytes() - self.bytes_before, 0)
+        if not self.store.trainer:
+            for step in self.steps:
+                self.tell({**step, "bytes_grown": float(self.grown.sum())})
+        self.steps, self.last_report = [], time.perf_counter()
 
     def finish(self) -> None:
-        """Save a checkpoint if the last step has none, and send the remaining losses."""
-        if self.job.folder and self.step % self.job.steps_saved:
+        """Save a checkpoint if the last step has none, and send the remaining steps."""
+        if self.job.folder and self.store.step != self.saved:
             self.save()
         self.flush()
 
@@ -350,32 +338,3 @@ def _qualities(module: Module, setup: Setup, problem: Problem) -> dict[str, Any]
         "qualities": {name: float(measure(scores, y)) for name, measure in measures.items()},
         "without_x": without_x,
     }
-
-
-# A trainer's work as text: what is asked by name and JSON, and answered in JSON, also where it failed.
-
-
-WRONG = (DataError, FormatError, ModelError, SpecError)
-WORK = "workbench.cluster.trainer:train"
-"""What trainers do, as "module:function"."""
-
-
-def run_request(work: str, transport: Transport, trainer: int, request: str, tell: Tell) -> str:
-    """Call the function `work` ("module:function") as trainer `trainer` with a `Job` from JSON; return JSON.
-
-    {"answer": ...}, or {"error", "trace", "is_cut_off", "is_wrong"} if it raised: `is_cut_off` if another process was
-    lost, `is_wrong` if the request itself cannot be trained. Never raises; the traceback goes to standard error.
-    """
-    try:
-        module, function = work.split(":")
-        done = getattr(importlib.import_module(module), function)
-        return json.dumps({"answer": done(transport, trainer, Job(**json.loads(request)), tell)})
-    except Exception as error:  # whatever it is, it is told to who asked, and printed into the log here
-        traceback.print_exc(file=sys.stderr)
-        is_cut_off = isinstance(error, TimedOutError | RolledBackError | GoneError)
-        record = {
-            "error": f"{type(error).__name__}: {error}",
-            "trace": traceback.format_exc(),
-            "is_cut_off": is_cut_off,
-        }
-        return json.dumps(record | {"is_wrong": isinstance(error, WRONG)})

@@ -1,21 +1,21 @@
-"""Distributed training controlled by lines of JSON: `python -m workbench.cluster.training`.
+"""Training by the ranks of an MPI job, which `mpiexec` starts: `python -m workbench.cluster.training JOB`.
 
-The first line of its input is a request: `where` (`workbench.cluster.dask_hosts`), `folder` for logs, and a `Job`. What
-happens is a line each on its output, in the end {"done": ...}, {"stopped"} or {"failed": why}. The end of its input
-stops it.
+JOB is a `trainer.Job` as JSON. Rank 0 prints a line of JSON for each step, and {"done": ...} or {"failed": why} at the
+end. A rank that is lost or fails ends all of them; the same command continues from the last checkpoint.
 """
 
 import json
 import os
 import resource
-import signal
+import shutil
+import subprocess
 import sys
 import tempfile
-import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, final
 
@@ -23,16 +23,13 @@ import numpy as np
 
 from workbench import data, models
 from workbench.cluster import trainer
-from workbench.cluster.security import OpenClusterError
-from workbench.cluster.team import Team, TeamError
+from workbench.cluster.exchange import world
+from workbench.cluster.store import OneRank
 from workbench.cluster.trainer import Job, on_threads
-from workbench.data import DataError
-from workbench.formats.compressed import assemble
-from workbench.kvstore import LazyRandomRows, StoreError
+from workbench.kvstore import StoreError
 from workbench.measure import loads, machine
 from workbench.measure.clock import quantile_interval
 from workbench.measure.rounds import NUMBER
-from workbench.models import ModelError
 from workbench.module import BatchEnd, StopTraining
 from workbench.sweeps.grid import setup_of, threads_of
 from workbench.sweeps.problem import make_problem
@@ -40,107 +37,128 @@ from workbench.sweeps.spec import FILES, Configuration, Measure, SpecError
 from workbench.sweeps.trial import SAMPLE_DIGITS, curve_columns, round_digits, settings_of
 
 Say = Callable[[Mapping[str, Any]], None]
+LOG = "log.txt"
+LINES_SHOWN = 12
+"""Lines from the end of a log that a message has."""
+SECONDS_END = 10.0
+
+
+class TrainingError(StoreError):
+    """A training by several ranks failed; the message has the reason and the end of its log."""
+
+
+def job_of(settings: Mapping[str, Any], trainers: int, folder: str | os.PathLike, **options: Any) -> Job:
+    """Return the job of `trainers` trainers of this machine for `settings` of `workbench train` by name.
+
+    Checkpoints go to `folder`, none with `steps_saved=0`; cores are shared unless `threads` is given. `options` are
+    fields of `Job`. Raises SpecError for settings that cannot be trained so.
+    """
+    files = {name: str(Path(settings[name]).resolve()) for name in FILES if settings.get(name)}
+    configuration = Configuration(**{**settings, **files})  # other machines have other working directories
+    trainer.check(configuration, trainers)
+    kept = str(Path(folder).resolve()) if options.get("steps_saved", 1) else ""
+    options.setdefault("threads", max(threads_of(configuration) // trainers, 1))
+    return Job(configuration.model_dump(mode="json"), trainers, kept, **options)
+
+
+def command_of(job: Job, launcher: Sequence[str] = ()) -> list[str]:
+    """Return the command that trains the job by its ranks.
+
+    `launcher` is by default mpiexec of this environment, on this machine, nothing for one rank. SpecError if there is
+    none.
+    """
+    if not launcher and job.trainers > 1:
+        beside = Path(sys.executable).parent / "mpiexec"
+        found = str(beside) if beside.exists() else shutil.which("mpiexec")
+        if found is None:
+            raise SpecError("Several trainers need MPI: pip install 'sparse-workbench[mpi]'.")
+        launcher = (found, "-n", str(job.trainers))
+    return [*launcher, sys.executable, "-m", "workbench.cluster.training", json.dumps(asdict(job))]
+
+
+def messages(job: Job, folder: str | os.PathLike) -> Generator[dict[str, Any], None, None]:
+    """Train a job by its ranks on this machine and yield what rank 0 reports; closing it ends all ranks.
+
+    A dict with "step", "loss", "seconds", "steps_epoch" and "bytes_grown" of each step, and {"done": answer} in the
+    end. Their log is in `folder`. Raises TrainingError if a rank fails or is lost.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / LOG, "ab") as log:
+        start = log.tell()
+        process = subprocess.Popen(
+            command_of(job),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            env=loads.measuring_environment(),
+        )
+    assert process.stdout is not None
+    last: dict[str, Any] = {}
+    try:
+        for line in process.stdout:
+            if line.startswith("{"):
+                last = json.loads(line)
+                if "failed" not in last:
+                    yield last
+        process.wait(SECONDS_END)
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(SECONDS_END)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        process.stdout.close()
+    if "done" not in last:
+        printed = (folder / LOG).read_bytes()[start:].decode(errors="replace").strip().splitlines()
+        why = last.get("failed") or f"A rank was lost; mpiexec ended with status {process.returncode}."
+        ends = "\n".join([f"Its log {folder / LOG} ends with:", *printed[-LINES_SHOWN:]]) if printed else ""
+        raise TrainingError(f"{why}\n{ends}".strip())
 
 
 def train(
-    where: str,
     settings: Mapping[str, Any],
     trainers: int,
     folder: str | os.PathLike = "runs/train",
     *,
-    shards: int | None = None,
-    address: str = "",
-    tell: Say = lambda said: None,
-    begun: Callable[[Team], None] = lambda team: None,
-    work: str = trainer.WORK,
+    tell: Say = lambda told: None,
     **options: Any,
-) -> dict[str, Any] | None:
-    """Train a configuration by several trainers on the cluster `where`; return the answer of trainer 0.
+) -> dict[str, Any]:
+    """Train settings by several ranks of this machine; return the answer of rank 0.
 
-    None if the training was stopped. `settings` are those of `workbench train` by name; `options` are those of `Job`,
-    such as `steps_saved`. Logs and checkpoints are in `folder`, from which a training of the same settings goes on;
-    with `steps_saved=0` there are no checkpoints. `address` is that at which other machines reach this one, "" for one
-    on the route to them. `tell(message)` is called for events (see `Team`) on a separate thread, `begun(team)` once, to
-    stop it by `team.stop`. Raises SpecError for settings that cannot be trained so, StoreError if processes fail.
+    Parameters
+    ----------
+    settings
+        Those of `workbench train` by name.
+    trainers
+        Number of processes, each with a part of the rows and of the weights.
+    folder
+        Folder of checkpoints and log; a training of the same settings continues from it. None are written with
+        `steps_saved=0`.
+    tell
+        Called with the message of each step.
+    **options
+        Fields of `trainer.Job`, such as `steps_saved` or `threads`.
+
+    Returns
+    -------
+    dict
+        Steps, rows of a trainer, bytes and qualities on held-out rows.
+
+    Raises
+    ------
+    SpecError
+        For settings that cannot be trained so.
+    TrainingError
+        If a rank fails or is lost.
     """
-    try:
-        from workbench.cluster.dask_hosts import Hosts
-    except ImportError as error:
-        raise SpecError(str(error)) from None
-    files = {name: str(Path(settings[name]).resolve()) for name in FILES if settings.get(name)}
-    configuration = Configuration(**{**settings, **files})  # other machines have other working directories
-    trainer.check(configuration, trainers)
-    folder = Path(folder).resolve()
-    kept = str(folder) if options.get("steps_saved", 1) else ""
-    job = Job(configuration.model_dump(mode="json"), trainers, kept, code=trainer.describe_code(), **options)
-    with Hosts(where, folder, address=address) as hosts:
-        addresses = hosts.addresses()
-        tell({"processes": [hosts.name(address) for address in addresses]})
-        if hosts.own and where.startswith("local:") and job.threads is None:
-            job = replace(job, threads=max(threads_of(configuration) // len(addresses), 1))
-        team = Team(hosts, job, shards, tell, work)
-        begun(team)
-        return team.run()
-
-
-def serve(request: Mapping[str, Any], say: Say, ended: threading.Event) -> None:
-    """Run the requested training and send events by `say`.
-
-    At the end {"done": ...}, {"stopped": True} or {"failed": why}. `request` has the arguments of `train`. Setting the
-    event `ended` stops the training. Never raises.
-    """
-
-    def stop_when_asked(team: Team) -> None:
-        """Start a thread that stops the team once `ended` is set."""
-
-        def wait_and_stop() -> None:
-            """Wait for `ended`, then stop the team; body of a thread."""
-            ended.wait()
-            team.stop()
-
-        threading.Thread(target=wait_and_stop, daemon=True).start()
-
-    try:
-        answer = train(**request, tell=say, begun=stop_when_asked)
-    except (StoreError, SpecError, DataError, ModelError, OpenClusterError, OSError) as error:
-        say({"failed": str(error)})
-        return
-    except Exception as error:  # whatever it is, it is told to who asked, and printed here
-        traceback.print_exc(file=sys.stderr)
-        say({"failed": f"{type(error).__name__}: {error}"})
-        return
-    say({"stopped": True} if answer is None else {"done": answer})
-
-
-def main() -> None:
-    """Serve one request read from standard input, and exit the process; events are lines of JSON on standard output.
-
-    What libraries print goes to standard error; SIGINT is ignored, the end of the input stops the training.
-    """
-    out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started it is asked, and ends the input
-    lock, ended = threading.Lock(), threading.Event()
-
-    def say(said: Mapping[str, Any]) -> None:
-        """Print a message as one line of JSON; holds the lock, so that threads take turns."""
-        with lock:
-            print(json.dumps(said), file=out, flush=True)
-
-    def read_to_the_end() -> None:
-        """Read standard input until it ends, then set `ended`; body of a thread."""
-        while sys.stdin.read(1):
-            pass
-        ended.set()
-
-    request = json.loads(sys.stdin.readline())
-    threading.Thread(target=read_to_the_end, daemon=True).start()
-    serve(request, say, ended)
-    os._exit(0)  # threads of the cluster have nothing to keep
-
-
-if __name__ == "__main__":
-    main()
+    job = job_of(settings, trainers, folder, **options)
+    for message in messages(job, folder):
+        tell(message)
+    return message["done"]
 
 
 # A trial of a sweep by several trainers: processes are started, their first losses checked, their steps timed.
@@ -171,63 +189,38 @@ def answers(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     yield row
 
 
-@final
-class _ReceivedSteps:
-    """The steps that trainers reported; without epochs the training ends after enough seconds of steps."""
-
-    def __init__(self, configuration: Configuration, measure: Measure) -> None:
-        """Keep the time after which a training without epochs is stopped: warm-up and sampling of `measure`."""
-        self.steps: dict[int, Mapping[str, Any]] = {}
-        self.seconds_most = measure.seconds_warmup + measure.seconds_total if not configuration.epochs else np.inf
-        self.steps_least = measure.samples_least
-        self.team: Team | None = None
-
-    def begun(self, team: Team) -> None:
-        """Keep the team, which `tell` stops."""
-        self.team = team
-
-    def tell(self, said: Mapping[str, Any]) -> None:
-        """Keep the message of a step by its number; stop the team once time and number of steps suffice."""
-        if "step" in said:
-            self.steps[said["step"]] = said
-            is_enough = sum(step["seconds"] for step in self.steps.values()) > self.seconds_most
-            if is_enough and len(self.steps) >= self.steps_least and self.team is not None:
-                self.team.stop()
-
-
 def _train_and_measure(configuration: Configuration, measure: Measure) -> dict[str, Any]:
     """Train a configuration by `configuration.trainers` local processes and return the record columns measured.
 
-    Logs go to a temporary folder that is removed. Raises TeamError if the training fails.
+    Without epochs the training ends after the seconds of warm-up and sampling of `measure`. Logs go to a temporary
+    folder that is removed. Raises TrainingError if the training fails.
     """
-    trained = configuration.model_copy(update={"trainers": 1})
+    trained, trainers = configuration.model_copy(update={"trainers": 1}), configuration.trainers
     settings = {name: value for name, value in trained.model_dump(mode="json").items() if value is not None}
-    heard, threads = _ReceivedSteps(configuration, measure), max(threads_of(configuration) // configuration.trainers, 1)
-    others = _Others()
+    seconds_most = np.inf if configuration.epochs else measure.seconds_warmup + measure.seconds_total
+    others, steps, answer, lasted = _Others(), list[dict[str, Any]](), None, 0.0
     with tempfile.TemporaryDirectory(prefix="workbench-trial-") as folder:
-        answer = train(
-            f"local:{configuration.trainers}",
-            settings,
-            configuration.trainers,
-            Path(folder),
-            tell=heard.tell,
-            begun=heard.begun,
-            threads=threads,
-            steps_saved=0,
-        )
-    steps = [heard.steps[number] for number in sorted(heard.steps)]
+        job = job_of(settings, trainers, folder, steps_saved=0)
+        with closing(messages(job, folder)) as told:
+            for message in told:
+                answer = message.get("done")
+                if "step" in message:
+                    steps.append(message)
+                    lasted += message["seconds"]
+                if lasted > seconds_most and len(steps) >= measure.samples_least:
+                    break
     record = {
         "busy_others": others.share(),
         "versions": machine.versions(),
         "blas": loads.blas_name(),
         "threads_used": threads_of(configuration),
+        "bytes_peak": int(max(step["bytes_grown"] for step in steps)),
     }
-    record |= _sizes(trained, configuration.trainers) | _times(steps) | _curve(steps)
+    record |= _sizes(trained, trainers) | _times(steps) | _curve(steps)
     if answer is not None and configuration.epochs:
         record |= _quality(configuration, answer)
-    if heard.team is not None:  # also of a training that was stopped
-        record["bytes_peak"] = sum(heard.team.grown.values())
-    return record | _compare_with_one(trained, configuration.trainers, [step["loss"] for step in steps])
+        record["bytes_peak"] = int(sum(answer["bytes_grown"]))
+    return record | _compare_with_one(trained, trainers, [step["loss"] for step in steps])
 
 
 @final
@@ -317,112 +310,30 @@ def _compare_with_one(configuration: Configuration, trainers: int, losses: Seque
     return record
 
 
-# One epoch of generated rows whose files have twice the bytes that a process may ask for, and the same with rows
-# held.
-#
-# Two processes train; the system refuses each of them memory above the limit (`measure.memory.limit_memory`), so
-# that a training that ends stayed below it. That the limit is one is shown by the second training, which holds all
-# rows and is refused them. Rows are read into memory, not mapped, so all that a process has of them is its own.
+def main() -> None:
+    """Train the job of the command line as a rank; an error ends all ranks."""
+    out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what libraries print is no message
+    job = Job(**json.loads(sys.argv[1]))
 
-# Generated rows of the shape of click logs, to train more of them than a process may hold.
-#
-# A row has an entry, 1, in each of 39 fields; the fields share D columns by sizes that double, and within a field small
-# numbers are frequent. Labels, 0 or 1, are drawn from a logistic model whose weights are fixed by the seed. A block
-# depends on the seed and its number alone.
+    def say(told: Mapping[str, Any]) -> None:
+        """Print a message as one line of JSON."""
+        print(json.dumps(told), file=out, flush=True)
 
-
-FIELDS = 39
-BLOCK_ROWS = 50_000
-SKEW = 4
-"""A uniform number to this power is where in its field a value stands: a quarter of all are in the first 1 / 256."""
-
-
-def borders(features: int) -> np.ndarray:
-    """Return the first column of each field, and the end of the last: int64 `[FIELDS + 1]`, increasing."""
-    shares = 2.0 ** np.linspace(0, 12, FIELDS)
-    ends = np.floor(np.cumsum(shares / shares.sum()) * (features - FIELDS)).astype(np.int64) + np.arange(1, FIELDS + 1)
-    return np.concatenate([[0], ends])
-
-
-def blocks(rows: int, features: int, seed: int) -> Iterator[data.RowBlock]:
-    """Yield generated rows as blocks of up to `BLOCK_ROWS`: x csr float32 `[rows, features]` with ones, labels int64.
-
-    Each row has one entry in each of `FIELDS` fields; a block depends on `seed` and its index only.
-    """
-    starts = borders(features)
-    weights = LazyRandomRows((features, 1), "float32", "normal", 0.5, seed, "click weights")
-    for number, first in enumerate(range(0, rows, BLOCK_ROWS)):
-        count, made = min(BLOCK_ROWS, rows - first), np.random.default_rng((seed, number))
-        places = np.floor(made.random((count, FIELDS)) ** SKEW * np.diff(starts)).astype(np.int64)
-        columns = (starts[:-1] + places).reshape(-1)
-        unique, inverse = np.unique(columns, return_inverse=True)
-        scores = weights.rows(unique)[inverse, 0].reshape(count, FIELDS).sum(axis=1)
-        labels = (made.random(count) < 1 / (1 + np.exp(-(scores - 1)))).astype(np.int64)
-        indptr = np.arange(0, count * FIELDS + 1, FIELDS, dtype=np.int32)
-        values = np.ones(columns.size, np.float32)
-        x = assemble("csr", indptr, columns.astype(np.int32), values, (count, features))
-        yield data.RowBlock(x, labels)
-
-
-def write(folder: Path, rows: int, features: int = 10**6, seed: int = 0) -> int:
-    """Write generated rows into the folder as a stored data set, unless it exists; return the bytes of its files.
-
-    Click-like data of `features` columns by `seed`. Files have no values, which are all 1: in memory rows take more.
-    """
-    if not folder.exists():
-        named = data.RowBlocks(blocks(rows, features, seed), "clicks", "generated", "none", features)
-        data.convert(named, folder, kind="classes")
-    return sum(path.stat().st_size for path in folder.rglob("*.npy"))
-
-
-MODEL = "logistic"
-BATCH_ROWS = 8192
-PROCESSES = 2
-READ_WHOLE = "whole=True"
-"""The reading that holds all rows (`data.load`)."""
-
-
-def names_of(rows: int) -> list[str]:
-    """Return the names of the two records that `trained` yields: rows streamed, rows held."""
-    return [f"{rows} rows streamed", f"{rows} rows held"]
-
-
-def trained(rows: int, folder: Path) -> Iterator[dict[str, Any]]:
-    """Yield the records of two trainings of one epoch on `rows` generated rows: streamed from disk, held in memory.
-
-    Both have a memory limit of half the data's bytes for each process. Data and logs go to `folder`.
-    """
-    start, made = time.perf_counter(), folder / f"clicks-{rows}.sparse"
-    whole = write(made, rows)
-    record = {
-        "part": "rows",
-        "bytes_data": whole,
-        "bytes_limit": whole // 2,
-        "machines": PROCESSES,
-        "is_measured": True,
-    }
-    settings = {"dataset": "sparse", "path": str(made), "model": MODEL, "width": 1, "epochs": 1}
-    settings |= {"batch_rows": min(BATCH_ROWS, rows // 8), "learning_rate": 0.05}
-    record["seconds_made"] = time.perf_counter() - start
-    for name, reading in zip(names_of(rows), ({}, {"reading": READ_WHOLE}), strict=True):
-        yield record | {"what": name, "is_held": bool(reading)} | _train_limited(settings | reading, folder, whole // 2)
-
-
-def _train_limited(settings: dict[str, Any], folder: Path, limit: int) -> dict[str, Any]:
-    """Train once within `limit` bytes of memory for each process; return the record columns.
-
-    The status is "memory" if that was refused; TeamError for other failures. Logs go to `folder`.
-    """
-    begun, logs = time.perf_counter(), folder / f"streamed-{time.time_ns()}"
+    communicator: Any = OneRank() if job.trainers == 1 else world()
     try:
-        options: dict[str, Any] = {"steps_saved": 0, "threads": 1, "bytes_most": limit}
-        answer = train(f"local:{PROCESSES}", settings, PROCESSES, logs, **options)
-    except TeamError as error:
-        reason = str(error).partition("\n")[0]
-        if "MemoryError" not in reason:
-            raise
-        return {"status": "memory", "reason": reason, "seconds_all": time.perf_counter() - begun}
-    assert answer is not None  # nobody stops it
-    peaks = {name: max(answer[name]) for name in ("bytes_resident", "bytes_asked")}
-    found = {"quality": answer["qualities"]["AUC"], "rows_trained": PROCESSES * answer["rows"]}
-    return peaks | found | {"seconds_all": time.perf_counter() - begun}
+        answer = trainer.train(communicator, job, say)
+    except Exception as error:  # whatever it is, the other ranks would wait for this one
+        traceback.print_exc()
+        sys.stderr.flush()
+        is_told = isinstance(error, StoreError | SpecError | data.DataError | models.ModelError | OSError)
+        say({"failed": str(error) if is_told else f"{type(error).__name__}: {error}"})
+        if job.trainers > 1:
+            communicator.Abort(1)
+        sys.exit(1)
+    if not communicator.rank:
+        say({"done": answer})
+
+
+if __name__ == "__main__":
+    main()

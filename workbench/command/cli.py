@@ -457,9 +457,7 @@ def train(
     search: Annotated[int | None, typer.Option(show_default=False)] = None,
     held_out: Annotated[float, typer.Option(min=0, max=0.9)] = 0.2,
     force: bool = False,
-    cluster: str | None = None,
     checkpoints: Path = Path("runs/train"),
-    address: str = "",
     dry_run: bool = False,
     **options: Any,
 ) -> None:
@@ -478,14 +476,10 @@ def train(
         Share of the rows held out to measure quality; 0 trains on all.
     force
         Replace the model in the folder of --save.
-    cluster
-        Train on several processes: local:N, ssh:HOST,HOST, slurm:N, or a scheduler's address.
     checkpoints
-        Folder of checkpoints and logs of several trainers; resumed if it has some.
-    address
-        Address or interface of this machine that the others reach; by default guessed.
+        Folder of checkpoints and log of --trainers; resumed if it has some.
     dry_run
-        Say how the processes of --cluster are started; start nothing.
+        Print the commands that start --trainers here, on other hosts and in SLURM; start nothing.
 
     Examples
     --------
@@ -496,19 +490,17 @@ def train(
     from workbench.command import data_source, training
 
     settings = {name: value for name, value in options.items() if value is not None}
-    if cluster is None and settings["trainers"] == 1:
+    if settings["trainers"] == 1:
         search = training.settings_to_search(ctx, search)
     settings = data_source.with_source(settings, source, label, exit_codes.is_default(ctx, "dataset"))
     if exit_codes.is_default(ctx, "model"):
         settings = data_source.with_model(settings)
     trainers = settings.pop("trainers")
-    if cluster is None and trainers == 1:
+    if trainers == 1:
         training.train(settings, save, force, search, held_out)
         return
     training.refuse_of_several(ctx, search, save)
-    where, count = training.parse_cluster(cluster, trainers)
-    if not training.train_on_several(settings, where, count, checkpoints, dry_run, address):
-        exit_codes.exit_interrupted(ctx, "Stopped")
+    training.train_on_several(settings, trainers, checkpoints, dry_run)
 
 
 app.command()(apply)

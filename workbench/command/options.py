@@ -33,7 +33,7 @@ _OPTIONS = {
     "How": "optimizer learning_rate decay epochs batch_rows shuffle ahead format formats engine engines gradient "
     "update updates hold holds launch launches lazy search candidate budget seconds trial_seconds first_seconds rounds "
     "seed quick dry_run yes",
-    "Machine": "device devices threads serial trainers cluster address",
+    "Machine": "device devices threads serial trainers cluster",
     "Output": "run save force checkpoints detach json verbose results charts",
 }
 OPTION_PANELS = {panel: tuple(names.split()) for panel, names in _OPTIONS.items()}

@@ -1,10 +1,7 @@
 """Training one configuration in this process, its loss shown live in the terminal."""
 
-import json
 import math
 import shlex
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -387,108 +384,43 @@ def table(epochs: Sequence[Epoch], phases: Counter) -> Table:
     return shown
 
 
-# Training by several trainers: a separate process has them train, and what it reports is shown live.
+# Training by several trainers: ranks of an MPI job, whose steps are shown live.
 
 
-PROGRAM = (sys.executable, "-m", "workbench.cluster.training")
-SECONDS_END = 30.0
+def train_on_several(settings: dict[str, Any], trainers: int, folder: Path, dry_run: bool = False) -> None:
+    """Train by `trainers` processes of this machine, showing the progress; `folder` has checkpoints and log.
 
-
-class TrainingFailedError(RuntimeError):
-    """The training failed; the message has its reason and the end of the log."""
-
-
-def train_on_several(
-    settings: dict[str, Any], where: str, trainers: int, folder: Path, dry_run: bool = False, address: str = ""
-) -> bool:
-    """Train by `trainers` processes on the cluster `where`, showing its progress; return False if Ctrl-C stopped it.
-
-    `folder` has checkpoints and logs. Other machines reach this one at `address`, "" for one on the route to them.
-    `dry_run` only prints the commands. TrainingFailedError if it fails.
+    `dry_run` only prints the commands, also for other machines. SpecError for settings that cannot be trained so,
+    `workbench.cluster.training.TrainingError` if a process fails.
     """
-    from workbench.measure import loads
+    from workbench.cluster import training
 
     configuration = configuration_of({**settings, "launch": "kernels"}, several=True)
-    if dry_run:
-        tell_plan(where, address)
-        return True
     known = {name: value for name, value in configuration.model_dump(mode="json").items() if value is not None}
-    request = {"where": where, "settings": known, "trainers": trainers, "folder": str(folder), "address": address}
-    process = subprocess.Popen(
-        PROGRAM, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=loads.measuring_environment()
-    )
-    assert process.stdin is not None
-    print(json.dumps(request), file=process.stdin, flush=True)
-    try:
-        ended = show(_lines(process))
-    except KeyboardInterrupt:
-        console.print("Stopping.")
-        process.stdin.close()
-        ended = show(_lines(process))
-    finally:
-        _end(process)
-    return conclude(ended, folder, configuration)
-
-
-def _lines(process: subprocess.Popen) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects that a process prints, one a line, until its output ends."""
-    assert process.stdout is not None
-    for line in process.stdout:
-        yield json.loads(line)
-
-
-def _end(process: subprocess.Popen) -> None:
-    """Close a process's input, wait `SECONDS_END` for its end, then kill it; close its output."""
-    assert process.stdin is not None
-    if not process.stdin.closed:
-        process.stdin.close()
-    try:
-        process.wait(SECONDS_END)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-    assert process.stdout is not None
-    process.stdout.close()
-
-
-def tell_plan(where: str, address: str = "") -> None:
-    """Print the command that starts each process of `where`, with SCHEDULER in place of the scheduler's address."""
-    from workbench.sweeps import agent_commands
-
-    if "://" in where:
-        console.print(f"Trainers and shards go to the workers of the scheduler {where}.", markup=False)
+    job = training.job_of(known, trainers, folder)
+    if dry_run:
+        each = {
+            "here": (),
+            "on hosts": ("mpiexec", "-n", str(trainers), "-hosts", "HOST,HOST"),
+            "in SLURM": ("srun", "-n", str(trainers), "--mpi=pmi2"),
+        }
+        for where, launcher in each.items():
+            console.print(f"{where}: {shlex.join(training.command_of(job, launcher))}", **PLAIN)
         return
-    program = (sys.executable, "-m", "workbench.cluster.worker", "SCHEDULER")
-    for place in agent_commands.parse_agents(where, program):
-        console.print(f"{place.name}: {shlex.join(place.command)}", markup=False, highlight=False, soft_wrap=True)
-    reached = (
-        f"They reach this machine at {agent_commands.local_address(where, address)}; it has "
-        f"{agent_commands.format_interfaces()}."
-    )
-    console.print(reached, markup=False, highlight=False, soft_wrap=True)
-
-
-def show(lines: Iterator[dict[str, Any]]) -> dict[str, Any]:
-    """Show a live table of epochs from the training's messages, until they end.
-
-    Return the last message, {} without any.
-    """
     steps: dict[int, Mapping[str, Any]] = {}
-    last: dict[str, Any] = {}
+    answer: dict[str, Any] = {}
+    shown = 0.0
     with live(refresh_per_second=8) as display:
-        for last in lines:
-            if "step" in last:
-                steps[last["step"]] = last
-                if console.is_terminal or last["step"] % last["steps_epoch"] == 0:
-                    display.update(trainers_table(steps))
-            elif "processes" in last:
-                console.print(f"on {', '.join(last['processes'])}", markup=False)
-            elif "lost" in last:
-                steps = {step: told for step, told in steps.items() if step <= last["from"]}
-                console.print(f"{last['lost']}\nAll go on from step {last['from']}.", markup=False)
-            elif "without" in last:
-                console.print(f"Left out until the next loss: {last['without']}", markup=False)
-    return last
+        for message in training.messages(job, folder):
+            if "done" in message:
+                answer = message["done"]
+            else:
+                steps[message["step"]] = message
+            is_due = time.perf_counter() - shown > SECONDS_SHOWN and console.is_terminal
+            if steps and (is_due or not message.get("step", 0) % next(iter(steps.values()))["steps_epoch"]):
+                shown = time.perf_counter()
+                display.update(trainers_table(steps))
+    print_answer(answer, folder, configuration)
 
 
 def trainers_table(steps: Mapping[int, Mapping[str, Any]]) -> Table:
@@ -504,38 +436,14 @@ def trainers_table(steps: Mapping[int, Mapping[str, Any]]) -> Table:
     return shown
 
 
-def conclude(ended: Mapping[str, Any], folder: Path, configuration: Configuration) -> bool:
-    """Print quality and losses of a finished training, from its last message `ended`; return False if it was stopped.
-
-    TrainingFailedError, with the reason, for any other end. `folder` has its logs.
-    """
-    if "done" in ended:
-        answer = ended["done"]
-        qualities = ", ".join(f"{name} {value:.4f}" for name, value in answer.get("qualities", {}).items())
-        lost = {0: "no process was lost", 1: "processes were lost once"}
-        told = lost.get(answer["losses"], f"processes were lost {answer['losses']} times")
-        console.print(f"held-out {qualities or 'rows: none'}; {told} on the way")
-        if qualities:
-            quality, target = next(iter(answer["qualities"].values())), models.get(configuration.model).target
-            if warning := why_worse(configuration, quality, answer["without_x"], target):
-                console.print(warning, **PLAIN)
-        moved = format_size(answer["bytes_moved"])
-        console.print(f"trainer 0 sent and received {moved}; checkpoints and logs: {folder}", markup=False)
-        return True
-    if "stopped" in ended:
-        return False
-    raise TrainingFailedError(ended.get("failed", f"The training ended without a word; its logs are in {folder}."))
-
-
-def parse_cluster(cluster: str | None, trainers: int) -> tuple[str, int]:
-    """Return (WHERE, number of trainers) from the options: without `cluster` that many local processes.
-
-    One trainer and a cluster gives a trainer for each process.
-    """
-    if cluster is None:
-        return f"local:{trainers}", trainers
-    if trainers == 1 and "://" not in cluster:
-        from workbench.sweeps.agent_commands import parse_agents
-
-        return cluster, len(parse_agents(cluster))
-    return cluster, trainers
+def print_answer(answer: Mapping[str, Any], folder: Path, configuration: Configuration) -> None:
+    """Print the quality of a training by several processes, from the answer of rank 0; `folder` has checkpoints."""
+    qualities = ", ".join(f"{name} {value:.4f}" for name, value in answer.get("qualities", {}).items())
+    print_line(f"held-out {qualities or 'rows: none'}")
+    if qualities:
+        quality, target = next(iter(answer["qualities"].values())), models.get(configuration.model).target
+        if warning := why_worse(configuration, quality, answer["without_x"], target):
+            console.print(warning, **PLAIN)
+    console.print(
+        f"rank 0 sent and received {format_size(answer['bytes_moved'])}; checkpoints and log: {folder}", **PLAIN
+    )

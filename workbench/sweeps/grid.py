@@ -75,11 +75,11 @@ def why_not_together(configuration: Configuration) -> str:
 
 
 def _why_not_here(configuration: Configuration) -> str:
-    """Return a sentence on why this machine cannot run the configuration's trainers (threads, Dask); "" if it can."""
+    """Return a sentence on why this machine cannot run the configuration's trainers (threads, MPI); "" if it can."""
     if configuration.trainers > threads_of(configuration):
         return f"{configuration.trainers} trainers need a thread each; there are {threads_of(configuration)}."
-    if importlib.util.find_spec("distributed") is None:
-        return "Several trainers need Dask: pip install 'sparse-workbench[cluster]'."
+    if importlib.util.find_spec("mpi4py") is None:
+        return "Several trainers need MPI: pip install 'sparse-workbench[mpi]'."
     return ""
 
 

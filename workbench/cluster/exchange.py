@@ -1,0 +1,93 @@
+"""Arrays sent between the ranks of an MPI job: everything a sharded store needs of a communicator.
+
+Each method is collective: all ranks call the same methods in the same order. Sent arrays go from the memory where they
+are, received ones into buffers that are reused by the next call with the same name.
+"""
+
+import zlib
+from collections.abc import Sequence
+from typing import Any, final
+
+import numpy as np
+
+from workbench.kvstore import StoreError
+
+
+def world() -> Any:
+    """Return the communicator of all ranks of this MPI job, of one rank without `mpiexec`; ImportError without MPI."""
+    try:
+        from mpi4py import MPI
+    except ImportError as error:
+        raise ImportError("Training on several machines needs MPI: pip install 'sparse-workbench[mpi]'.") from error
+    return MPI.COMM_WORLD
+
+
+@final
+class Exchange:
+    """Collective calls on a communicator of mpi4py, or one with its methods `Alltoall`, `Alltoallv`,
+    `Allgatherv` and `allgather`.
+
+    `bytes_moved` counts bytes of arrays to and from other ranks.
+    """
+
+    def __init__(self, communicator: Any = None) -> None:
+        """Use `communicator`, by default that of all ranks of the job."""
+        self.communicator = world() if communicator is None else communicator
+        self.rank, self.ranks = int(self.communicator.rank), int(self.communicator.size)
+        self.bytes_moved = 0
+        self.buffers: dict[str, np.ndarray] = {}
+
+    def buffer(self, name: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+        """Return an uninitialised array in the memory of the last call with this name, which grows as needed."""
+        dtype, size = np.dtype(dtype), int(np.prod(shape, dtype=np.int64))
+        if self.buffers.get(name, np.empty(0)).nbytes < size * dtype.itemsize:
+            self.buffers[name] = np.empty(size * dtype.itemsize * 5 // 4, np.uint8)
+        return self.buffers.get(name, np.empty(0, np.uint8))[: size * dtype.itemsize].view(dtype).reshape(shape)
+
+    def counts(self, what: str, counts: np.ndarray) -> np.ndarray:
+        """Send counts to the ranks, and return those that came from them: both int64 `[values, ranks]`.
+
+        StoreError on every rank if they do not all call this with the same `what`.
+        """
+        header = np.empty((self.ranks, 1 + len(counts)), np.int64)
+        header[:, 0], header[:, 1:] = zlib.crc32(what.encode()), counts.T
+        came = np.empty_like(header)
+        self.communicator.Alltoall(header, came)
+        if (came[:, 0] != header[0, 0]).any():
+            others = np.flatnonzero(came[:, 0] != header[0, 0]).tolist()
+            raise StoreError(f"Rank {self.rank} calls {what}, ranks {others} something else; all call the same.")
+        return came[:, 1:].T
+
+    def rows(self, name: str, sent: np.ndarray, counts: Sequence[int], received: Sequence[int]) -> np.ndarray:
+        """Send rows, `counts` of them to each rank in order; return those that came, `received` from each, in order.
+
+        `sent` is contiguous `[sum(counts), ...]`; the result `[sum(received), ...]` is a buffer of `name`.
+        """
+        came = self.buffer(name, (sum(received), *sent.shape[1:]), sent.dtype)
+        width = int(np.prod(sent.shape[1:], dtype=np.int64))
+        own = [[count * width for count in each] for each in (counts, received)]
+        self.communicator.Alltoallv([sent, own[0]], [came, own[1]])
+        away = sum(own[0]) + sum(own[1]) - own[0][self.rank] - own[1][self.rank]
+        self.bytes_moved += away * sent.dtype.itemsize
+        return came
+
+    def all_rows(self, name: str, own: np.ndarray, counts: Sequence[int]) -> np.ndarray:
+        """Return the rows of all ranks in order, `counts` of each; `own` are those of this one, contiguous.
+
+        The result is a buffer of `name`.
+        """
+        came = self.buffer(name, (sum(counts), *own.shape[1:]), own.dtype)
+        width = int(np.prod(own.shape[1:], dtype=np.int64))
+        self.communicator.Allgatherv(own, [came, [count * width for count in counts]])
+        self.bytes_moved += came.nbytes + (self.ranks - 2) * own.nbytes
+        return came
+
+    def gather(self, value: Any) -> list[Any]:
+        """Return the values of all ranks, in order; any objects, pickled."""
+        return self.communicator.allgather(value)
+
+    def agree(self, error: Exception | None) -> None:
+        """Raise StoreError on every rank if `error` is not None on one; the message is that of the first."""
+        said = self.gather(None if error is None else f"Rank {self.rank}: {error}")
+        if wrong := [one for one in said if one is not None]:
+            raise StoreError(wrong[0]) from error
