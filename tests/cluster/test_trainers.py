@@ -46,7 +46,7 @@ def test_trainers_have_the_bits_of_one_process_with_as_many_workers(changes, tmp
 
 def test_trainers_of_stored_rows_read_their_own_shards_alone(tmp_path, monkeypatch):
     made = data.load("uniform", rows=90, features=30, density=0.2, classes=3, seed=1, cache=False)
-    data.convert(made, tmp_path / "x.sparse", shuffle=3, shard_bytes=1024)
+    data.convert(made, tmp_path / "x.sparse", shuffle=3)
     of = support.configuration(
         dataset="sparse", path=str(tmp_path / "x.sparse"), rows=None, features=None, density=None
     )
