@@ -71,7 +71,7 @@ def connect(where: str) -> Iterator[Client]:
             check_encrypted([where])
         try:
             client = Client(where, timeout=SECONDS_JOIN, set_as_default=False)
-        except (OSError, ValueError) as error:  # ValueError without certificates
+        except (OSError, ValueError, TypeError) as error:  # TypeError without certificates
             raise NoMachinesError(f"The scheduler {where} is not reached: {error}") from None
         try:
             yield client

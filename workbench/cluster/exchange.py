@@ -4,6 +4,7 @@ Each method is collective: all ranks call the same methods in the same order. Se
 are, received ones into buffers that are reused by the next call with the same name.
 """
 
+import math
 import zlib
 from collections.abc import Sequence
 from typing import Any, final
@@ -39,7 +40,7 @@ class Exchange:
 
     def buffer(self, name: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
         """Return an uninitialised array in the memory of the last call with this name, which grows as needed."""
-        dtype, size = np.dtype(dtype), int(np.prod(shape, dtype=np.int64))
+        dtype, size = np.dtype(dtype), math.prod(shape)
         if self.buffers.get(name, np.empty(0)).nbytes < size * dtype.itemsize:
             self.buffers[name] = np.empty(size * dtype.itemsize * 5 // 4, np.uint8)
         return self.buffers.get(name, np.empty(0, np.uint8))[: size * dtype.itemsize].view(dtype).reshape(shape)
@@ -64,7 +65,7 @@ class Exchange:
         `sent` is contiguous `[sum(counts), ...]`; the result `[sum(received), ...]` is a buffer of `name`.
         """
         came = self.buffer(name, (sum(received), *sent.shape[1:]), sent.dtype)
-        width = int(np.prod(sent.shape[1:], dtype=np.int64))
+        width = math.prod(sent.shape[1:])
         own = [[count * width for count in each] for each in (counts, received)]
         self.communicator.Alltoallv([sent, own[0]], [came, own[1]])
         away = sum(own[0]) + sum(own[1]) - own[0][self.rank] - own[1][self.rank]
@@ -77,7 +78,7 @@ class Exchange:
         The result is a buffer of `name`.
         """
         came = self.buffer(name, (sum(counts), *own.shape[1:]), own.dtype)
-        width = int(np.prod(own.shape[1:], dtype=np.int64))
+        width = math.prod(own.shape[1:])
         self.communicator.Allgatherv(own, [came, [count * width for count in counts]])
         self.bytes_moved += came.nbytes + (self.ranks - 2) * own.nbytes
         return came

@@ -4,11 +4,13 @@ A trial is a process of its own, started by the worker in the environment for me
 cancelled: because the sweep was stopped, its supervisor is gone, or the scheduler is.
 """
 
+import atexit
 import contextlib
 import functools
 import json
 import multiprocessing
 import os
+import shutil
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
@@ -71,7 +73,7 @@ def measure(run: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
     "source" and "content" that it has where the sweep was started. RefusedError if these differ here.
     """
     worker = get_worker()
-    supervisor, _ = _supervisor(run["name"], run["work"], run["spec"])
+    supervisor = _supervisor(run["name"], run["work"], run["spec"])
     supervisor.is_asked_to_stop = TaskCancelled(worker)
     task = Task(Configuration(**asked["cell"]), asked["key"], asked["round"])
     require_same("source of this configuration", asked["source"], grid.source_hash(task.configuration))
@@ -93,12 +95,13 @@ def require_same(what: str, wanted: Any, here: Any) -> None:
 
 
 @functools.lru_cache(maxsize=1)
-def _supervisor(name: str, work: str, spec: str) -> tuple[Supervisor, tempfile.TemporaryDirectory]:
-    """Return the supervisor that measures the trials of a run on this machine, and its folder; kept for the next."""
-    folder = tempfile.TemporaryDirectory(prefix="workbench-worker-")
-    supervisor = Supervisor(parse_spec_json(spec), Path(folder.name), None, work)
+def _supervisor(name: str, work: str, spec: str) -> Supervisor:
+    """Return the supervisor that measures the trials of a run on this machine; kept for the next trial."""
+    folder = tempfile.mkdtemp(prefix="workbench-worker-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    supervisor = Supervisor(parse_spec_json(spec), Path(folder), None, work)
     supervisor.run_name = f"{name} on {machine.machine_id()}"
-    return supervisor, folder
+    return supervisor
 
 
 @contextlib.contextmanager
