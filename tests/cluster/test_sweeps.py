@@ -156,25 +156,26 @@ def test_whoever_is_killed_or_halted_and_when_no_row_is_lost(tmp_path, fault_see
 
 
 def test_a_stop_ends_the_trial_that_runs(scheduler, tmp_path):
-    stop, rows_file = threading.Event(), tmp_path / "trials.jsonl"
+    stop, waiting = threading.Event(), tmp_path / "waiting"
 
-    def stop_at_three_rows() -> None:
+    def stop_at_the_fourth_trial() -> None:
         try:
-            until(lambda: rows_file.exists() and rows_file.read_text().count("\n") >= 3)
+            until(waiting.exists)
         finally:
             stop.set()
 
-    threading.Thread(target=stop_at_three_rows, daemon=True).start()
-    with dask_process.started("machine", scheduler, "a", "waits", "3") as (_, worker):
+    threading.Thread(target=stop_at_the_fourth_trial, daemon=True).start()
+    with dask_process.started("machine", scheduler, "a", f"waits:{waiting}", "3") as (_, worker):
         state, rows = run(tmp_path, scheduler, stop=stop)
         assert worker.wait(SECONDS) == 7, "its trial was told to stop"
     assert (state.state, len(rows)) == ("stopped", 3)
 
 
 def test_without_its_supervisor_no_trial_stays_and_a_resume_does_the_rest(scheduler, tmp_path):
-    with dask_process.started("machine", scheduler, "a", "waits", "3") as (_, worker):
+    waiting = tmp_path / "waiting"
+    with dask_process.started("machine", scheduler, "a", f"waits:{waiting}", "3") as (_, worker):
         folder = run_folder.start_run(SPEC, tmp_path / "run", cluster=scheduler)
-        until(lambda: (folder / store.FILE).exists() and len(run_folder.read_current_records(folder)) == 3)
+        until(waiting.exists)
         os.kill(pid := run_folder.read_progress(folder).pid, signal.SIGKILL)
         before = run_folder.read_current_records(folder)
         until(lambda: is_gone(pid))

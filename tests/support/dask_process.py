@@ -25,7 +25,7 @@ async def main(kind: str, scheduler: str = "", name: str = "", fault: str = "non
     from distributed import Scheduler, Worker
 
     options = {"host": HOSTS.get(name, "127.0.0.1"), "dashboard_address": "127.0.0.1:0"}
-    dask.config.set({"distributed.scheduler.worker-ttl": "2s", "distributed.scheduler.worker-saturation": 1.0})
+    dask.config.set({"distributed.scheduler.worker-ttl": "10s", "distributed.scheduler.worker-saturation": 1.0})
     if kind == "scheduler":
         served = Scheduler(port=0, **options)
     else:
@@ -61,14 +61,16 @@ def measure_nothing(name: str, fault: str, at: int) -> None:
 
 
 def fail(fault: str, supervisor) -> None:
-    """Do what FAULT says: "dies", "is halted", "raises", "waits", or a signal for the process of a number."""
+    """Do what FAULT says: "dies", "is halted", "raises", "waits:FILE", or a signal for the process of a number."""
     if fault == "dies":
         os._exit(9)
     if fault == "is halted":
         os.kill(os.getpid(), signal.SIGSTOP)
     if fault == "raises":
         raise OSError("no space left")
-    if fault == "waits":
+    if fault.startswith("waits"):  # a file says that it does
+        if path := fault.partition(":")[2]:
+            Path(path).touch()
         while not supervisor.stopping:
             time.sleep(0.02)
         os._exit(7)
