@@ -10,7 +10,7 @@ import scipy.io
 import scipy.sparse
 
 from workbench import data
-from workbench.data.sources.matlab import FIRST, check_elements
+from workbench.data.files.matlab import FIRST, check_elements
 
 NAMES = ("X", "y")
 

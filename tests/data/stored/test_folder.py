@@ -13,9 +13,9 @@ from tests.support.small_sets import labelled, same, targets
 from tests.support.stored_sets import block, blocks, drawn, stored, whole
 from workbench import data
 from workbench.data import DataError
-from workbench.data.stored import converting
-from workbench.data.stored import folder as folders
-from workbench.data.stored.folder import META, Folder, write_meta
+from workbench.data.stored import arrays, converting
+from workbench.data.stored.folder import Folder
+from workbench.data.stored.meta import META, write_meta
 
 
 def edit(folder, change):
@@ -36,10 +36,10 @@ def test_a_set_comes_back_equal(tmp_path, dtype):
     assert np.array_equal(again.groups, made.groups)
     for name in ("name", "labels", "source", "licence", "facts"):
         assert getattr(again, name) == getattr(made, name)
-    arrays = {
+    stored_arrays = {
         name: np.load(tmp_path / "X.sparse" / f"{name}.npy", mmap_mode="r") for name in ("indptr", "indices", "data")
     }
-    for name, array in arrays.items():
+    for name, array in stored_arrays.items():
         assert np.array_equal(array, getattr(made.x, name))
     again = pickle.loads(pickle.dumps(data.load("sparse", path=tmp_path / "X.sparse").x))
     assert np.array_equal(again.read(5, 9).toarray(), made.x[5:9].toarray())
@@ -250,10 +250,10 @@ def test_indices_that_kernels_would_follow_are_checked_when_rows_are_read(tmp_pa
 
 
 @pytest.mark.parametrize("name", ["indptr", "indices", "data", "y"])
-@pytest.mark.parametrize("chunk", [7, 100, folders.CHUNK])
+@pytest.mark.parametrize("chunk", [7, 100, arrays.CHUNK])
 def test_a_flipped_bit_is_refused_when_its_part_is_first_read(tmp_path, monkeypatch, name, chunk):
     """A value that stays plausible is noticed by the checksum alone."""
-    monkeypatch.setattr(folders, "CHUNK", chunk)
+    monkeypatch.setattr(arrays, "CHUNK", chunk)
     stored(tmp_path / "X.sparse", drawn())
     assert data.load("sparse", path=tmp_path / "X.sparse", verify=True).x.read(0, 300).shape == (300, 40)
     content = bytearray(first(tmp_path / "X.sparse", name).read_bytes())
@@ -268,7 +268,7 @@ def test_a_flipped_bit_is_refused_when_its_part_is_first_read(tmp_path, monkeypa
 
 @pytest.mark.parametrize("name", ["indptr", "indices", "data"])
 def test_a_file_that_is_cut_while_it_is_open_is_refused_and_ends_no_process(tmp_path, monkeypatch, name):
-    monkeypatch.setattr(folders, "CHUNK", 64)
+    monkeypatch.setattr(arrays, "CHUNK", 64)
     stored(tmp_path / "X.sparse", drawn())
     rows = data.load("sparse", path=tmp_path / "X.sparse").x
     rows.read(0, 10)

@@ -8,7 +8,7 @@ from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, 
 
 from workbench import data
 from workbench.data import DataError, cache
-from workbench.data.sources import text
+from workbench.data.text import documents
 from workbench.sweeps.problem import make_problem
 from workbench.sweeps.spec import Configuration
 
@@ -131,7 +131,7 @@ def test_a_changed_file_of_a_folder_is_read_anew(folder, tmp_path):
 
 
 def test_a_document_has_an_end(folder, monkeypatch):
-    monkeypatch.setattr(text, "LONGEST_LINE", 100)
+    monkeypatch.setattr(documents, "LONGEST_LINE", 100)
     (folder / "cat" / "0.txt").write_text("word\n" * 50)
     with pytest.raises(DataError, match=r"0.txt has more than 100 bytes; a document has fewer: part it"):
         read(folder, label="none")

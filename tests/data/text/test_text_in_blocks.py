@@ -10,11 +10,10 @@ import pytest
 from tests.support.small_sets import same
 from workbench import data
 from workbench.data import DataError, contract
-from workbench.data.sources import text
 from workbench.data.stored import converting
 from workbench.data.tables import quantiles
 from workbench.data.tables.quantiles import Counted, Quantiles, Spread
-from workbench.data.text import vowpal_wabbit
+from workbench.data.text import documents, vowpal_wabbit
 
 pa = pytest.importorskip("pyarrow")
 
@@ -44,7 +43,7 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr("workbench.data.tables.blocks.BLOCK_BYTES", 512)
     monkeypatch.setattr("workbench.data.tables.blocks.BLOCK_BYTES_COLUMN", 0)
     monkeypatch.setattr(vowpal_wabbit, "AT_ONCE", 256)
-    monkeypatch.setattr(text, "DOCUMENTS_AT_ONCE", 7)
+    monkeypatch.setattr(documents, "DOCUMENTS_AT_ONCE", 7)
     monkeypatch.setattr(converting, "ENTRIES_OF_BLOCK", 15)
 
 
@@ -204,7 +203,7 @@ def test_memory_does_not_grow_with_the_file(name, tmp_path, monkeypatch):
     monkeypatch.setattr(quantiles, "EXACT", 64)
     monkeypatch.setattr(quantiles, "KEPT", 64)
     monkeypatch.setattr(vowpal_wabbit, "AT_ONCE", 1 << 12)
-    monkeypatch.setattr(text, "DOCUMENTS_AT_ONCE", 100)
+    monkeypatch.setattr(documents, "DOCUMENTS_AT_ONCE", 100)
     peaks = []
     for number, rows in enumerate((1000, 1000, 4000)):  # the first to load the code
         parameters = WRITERS[name](tmp_path, rows)

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset
-from workbench.data.stored.folder import META, Folder
+from workbench.data.stored.folder import Folder
+from workbench.data.stored.meta import META
 
 LICENCE = "that of the data converted"
 

@@ -18,7 +18,9 @@ from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks, StoredRo
 from workbench.data.errors import DataError
 from workbench.data.files.reading import fingerprint
 from workbench.data.labels import Labels, Wanted, read_labels
-from workbench.data.stored.folder import Folder, FolderRows, MatrixWriter, Meta, sizes, write_array, write_meta
+from workbench.data.stored.arrays import MatrixWriter, write_array
+from workbench.data.stored.folder import Folder, FolderRows
+from workbench.data.stored.meta import Meta, sizes, write_meta
 from workbench.formats.compressed import index_dtype
 
 ADVICE = {
