@@ -240,7 +240,7 @@ def _join_columns(parts: Sequence[Part], copy: Path) -> None:
     pa = import_optional("pyarrow", "tables", "Reading Parquet and Feather files")
     parquet = import_optional("pyarrow.parquet", "tables", "Reading Parquet files")
     of_arrow = import_optional("pyarrow.dataset", "tables", "Reading Parquet and Feather files")
-    kind = "parquet" if parts[0].what == OF_COLUMNS[0] else "feather"
+    kind = "feather" if parts[0].what == OF_COLUMNS[-1] else "parquet"
     schemas = [of_arrow.dataset(part.path, format=kind).schema for part in parts]
     for part, schema in zip(parts, schemas, strict=True):
         if set(schema.names) != set(schemas[0].names):

@@ -372,7 +372,7 @@ PACKED = (".gz", ".bz2", ".xz", ".zst")
 """Endings of the names of packed files."""
 ONE_KIND = "Give one file, or a folder of parts of one kind."
 JOIN_MATRICES = "Give one file: join the matrices by scipy.sparse.vstack, and save the result by save_npz."
-OF_COLUMNS = ("a Parquet file", "an Arrow file (Feather)")
+OF_COLUMNS = ("a Parquet file", OWN_PARQUET, "an Arrow file (Feather)")
 NOT_JOINED = ("an ARFF file, as text", BELOW_COUNTS, DOCWORD)
 """Kinds of text whose parts are not one text when they are joined."""
 
