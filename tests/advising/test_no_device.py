@@ -11,5 +11,5 @@ def test_a_missing_device_is_told_with_the_reason(monkeypatch):
     gpu = devices.probe()
     if gpu.present:
         pytest.skip("there is a CUDA device")
-    with pytest.raises(SpecError, match=r"No CUDA device: .*\nTake --device cpu"):
+    with pytest.raises(SpecError, match=r"No CUDA device: .*\nTake 'cpu', or leave it out"):
         advising._profile_settings({"dataset": "uniform", "device": "cuda"})

@@ -325,7 +325,7 @@ def _profile_settings(
             raise type(error)(f"{error}\n{why}; for all of it take {part.seconds_for_all:.0f} s or more.") from None
     validate_spec({"name": "advise", "axes": settings})
     if settings.get("device") == "cuda" and not (found := devices.probe()).present:
-        raise SpecError(f"device = 'cuda': {no_device(found)}\nTake device = 'cpu'.", "device", "cuda")
+        raise SpecError(f"device = 'cuda': {no_device(found)}\nTake 'cpu', or leave it out.", "device", "cuda")
     loaded = load_named(settings)
     settings = {"model": suggest_model(loaded), **settings}
     configuration = Configuration(**settings)
