@@ -42,16 +42,13 @@ class _Alias:
 SERIAL_ENTRIES = 8
 """Indices that are compared in the time of a multiply-add of `threads.is_serial`, which come from memory."""
 
-SERIAL_WORDS = 2
-"""Words that are hashed in that time."""
-
 FEW = 1 << 17
 """Below so many indices, plain ones are checked with no more than one call: in the midst of a step, where nothing of
 this is in a cache, every further one costs microseconds."""
 
 
 PLACE, MIX_FIRST, MIX_SECOND = map(np.uint64, (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
-"""Factors of `_mixed`: 2^64 by the golden ratio, and those of SplitMix64 (Steele, Lea and Flood 2014)."""
+"""Factors of `mix_bits`: 2^64 by the golden ratio, and those of SplitMix64 (Steele, Lea and Flood 2014)."""
 
 
 def mix_bits(numbers: np.ndarray) -> np.ndarray:
@@ -154,51 +151,3 @@ def is_compressed(starts: np.ndarray, indices: np.ndarray, limit: int) -> bool:
 def is_rising(indices: np.ndarray, limit: int) -> bool:
     """Return whether indices, int32 or int64 [U], ascend strictly within [0, limit). O(U)."""
     return _is_rising(plain(indices), limit)
-
-
-@compiled_part
-def _mixed_from(words, first):
-    """Return the sum, modulo 2^64, of a hash of each 64-bit word and its place, counted from `first`."""
-    total = np.uint64(0)
-    for k in range(np.uint64(words.size)):
-        mixed = words[k] ^ ((k + first) * PLACE)
-        mixed = (mixed ^ (mixed >> np.uint64(32))) * MIX_FIRST
-        mixed = (mixed ^ (mixed >> np.uint64(29))) * MIX_SECOND
-        total += mixed ^ (mixed >> np.uint64(32))
-    return total
-
-
-@compiled
-def _mixed(words):
-    """Return `_mixed_from` of all words; callable from Python."""
-    return _mixed_from(words, np.uint64(0))
-
-
-@compiled_parallel
-def _mixed_parts(words, bounds, totals):
-    """Write the sum of part p, words bounds[p] to bounds[p + 1] - 1, to totals[p], on several threads."""
-    for part in prange(totals.size):
-        totals[part] = _mixed_from(words[bounds[part] : bounds[part + 1]], np.uint64(bounds[part]))
-
-
-def _hash_of(words: np.ndarray) -> int:
-    """Return the sum, modulo 2^64, of a hash of each 64-bit word and its place, on several threads if they gain."""
-    if is_serial(words.size // SERIAL_WORDS):
-        return int(_mixed(words))
-    totals = np.empty(parts(), np.uint64)
-    _mixed_parts(words, equal_count(words.size, totals.size), totals)
-    return int(totals.sum())
-
-
-def fingerprint(array: np.ndarray) -> tuple[str, tuple[int, ...], int, bytes]:
-    """Return dtype, shape and a hash of the bytes of an array, for detecting a change. O(bytes).
-
-    >>> one = np.arange(5)
-    >>> before = fingerprint(one)
-    >>> one[1:3] = 2, 1
-    >>> fingerprint(one) == before, fingerprint(np.arange(5)) == before
-    (False, True)
-    """
-    held = plain(array).reshape(-1).view(np.uint8)
-    whole = held.size // 8 * 8
-    return array.dtype.str, array.shape, _hash_of(held[:whole].view(np.uint64)), held[whole:].tobytes()

@@ -182,11 +182,3 @@ def make_step(programs: Programs) -> Callable:
                 marks[np.uint64(columns[number])] = 0
 
     return inlined(step)
-
-
-# Batches that repeat, of one output: the entries of each are brought into the order of their columns once, and kept.
-#
-# A column's sum then stays in a register, and columns are stepped in ascending order, so that weights and states are
-# read in that of memory. A sum has the order of its entries, as in the other ways: the bits are the same. Several
-# threads share the columns of a batch out. Whether two are faster than one depends on how near their cores are to each
-# other, which a virtual machine does not say: what whole calls take decides.
