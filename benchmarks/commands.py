@@ -306,11 +306,13 @@ def measure_cluster(folder: Path, runs: Path, what: str, command: str = "") -> N
     from benchmarks.pages.suites import write_cluster
     from workbench.analysis import formatting
     from workbench.command.console import console
-    from workbench.measure import loads
+    from workbench.measure import environment
     from workbench.sweeps.run_folder import RunError
 
     arguments = [*PROGRAM, str(folder), str(runs), what]
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, env=loads.measuring_environment()) as process:
+    with subprocess.Popen(
+        arguments, stdout=subprocess.PIPE, text=True, env=environment.measuring_environment()
+    ) as process:
         assert process.stdout is not None
         for line in process.stdout:
             record = describe_cluster_record(json.loads(line))

@@ -23,7 +23,7 @@ from benchmarks.experiment import Progress, Results
 from benchmarks.shapes import SHAPES, BenchError, Shape, shape_of
 from kernels import devices
 from kernels.registry import unknown_name
-from workbench.measure import loads, machine, race
+from workbench.measure import environment, machine, race
 from workbench.measure.child import Ended
 from workbench.measure.clock import median_interval
 from workbench.measure.interleaved import Policy
@@ -381,7 +381,7 @@ class Runner:
 def _time_start(name: str) -> dict[str, float] | None:
     """Return {"import", "numba", "call": seconds} of a new process that calls a kernel once; None if it failed."""
     command = [sys.executable, "-m", "benchmarks.child", name]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=loads.measuring_environment())
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment.measuring_environment())
     return None if done.returncode else json.loads(done.stdout)
 
 

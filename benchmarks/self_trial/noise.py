@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import loads
+from benchmarks.loads import QUIET
 from benchmarks.self_trial import trials
 from benchmarks.self_trial.trials import (
     CANDIDATE_SETTINGS,
@@ -23,8 +25,7 @@ from benchmarks.self_trial.trials import (
     groups,
     split_key,
 )
-from workbench.measure import loads, machine, rounds
-from workbench.measure.loads import QUIET
+from workbench.measure import machine, rounds
 from workbench.measure.posterior import severity_of
 from workbench.measure.rounds import counterbalanced_order
 from workbench.sweeps.alternation import ROUNDS_A_SET

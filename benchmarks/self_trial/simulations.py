@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.loads import LOADS, QUIET
 from benchmarks.self_trial.noise import Group, Noise
 from benchmarks.self_trial.trials import CANDIDATE_SETTINGS, outcome, share_row
-from workbench.measure.loads import LOADS, QUIET
 from workbench.measure.posterior import NOISE, Scatter, Trial, residuals, usual_scatter
 from workbench.measure.rounds import MOST, Decision, decide_comparison
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import tables
+from benchmarks.loads import QUIET
 from workbench import settings, store
 from workbench.measure import machine
 from workbench.measure.clock import share_interval
-from workbench.measure.loads import QUIET
 from workbench.measure.posterior import Ratio
 from workbench.measure.rounds import INTERIM_ANALYSES
 from workbench.sweeps import grid

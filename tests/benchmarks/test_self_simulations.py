@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from benchmarks.loads import QUIET
 from benchmarks.self_trial import noise, simulations
 from benchmarks.self_trial.noise import Group, Noise
 from benchmarks.self_trial.simulations import answers
 from benchmarks.self_trial.trials import SelfTrialError
 from tests.support import self_trial_rows as maker
-from workbench.measure.loads import QUIET
 from workbench.measure.posterior import Trial
 from workbench.measure.rounds import MOST, decide_comparison
 

@@ -17,7 +17,7 @@ from tests.support.commands import run
 from workbench import data, formats, store
 from workbench.command import cli, console, demo, doctor, jupyter, terminal, training
 from workbench.data.sources import stdlib
-from workbench.measure import loads
+from workbench.measure import environment
 from workbench.ops.products import ENGINES
 from workbench.settings import BY_NAME
 from workbench.sweeps import grid, run_folder, spec
@@ -233,7 +233,7 @@ def test_the_doctor_names_what_it_looked_at():
 
 def test_the_doctor_says_what_holds_blas_back(monkeypatch):
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
-    assert loads.distorting_variables()["OPENBLAS_CORETYPE"] == "Haswell"
+    assert environment.distorting_variables()["OPENBLAS_CORETYPE"] == "Haswell"
     advice = next(finding.advice for finding in doctor.examine() if finding.what == "BLAS")
     assert "OPENBLAS_CORETYPE=Haswell" in advice
 

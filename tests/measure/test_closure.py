@@ -8,7 +8,7 @@ import pytest
 
 import kernels
 from kernels.registry import registry_of
-from workbench.measure import closure, loads, machine
+from workbench.measure import closure, environment, machine
 from workbench.measure.closure import Code
 
 FILES = {
@@ -164,7 +164,7 @@ def test_the_stack_is_that_of_a_process_that_measures(monkeypatch):
     assert {"python", "numpy", "scipy", "numba", "llvmlite", "blas", "cpu"} == set(here)
     assert all(here.values())
     code = "import json; from workbench.measure import machine; print(json.dumps(machine.describe_stack()))"
-    held_back = dict(loads.measuring_environment(), OPENBLAS_CORETYPE="Prescott")
+    held_back = dict(environment.measuring_environment(), OPENBLAS_CORETYPE="Prescott")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=held_back)
     assert json.loads(done.stdout) == here
     assert machine.describe_stack("no-such-package")["no-such-package"] == ""

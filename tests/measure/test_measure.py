@@ -12,7 +12,7 @@ from kernels import threads
 from tests.support.clocks import Clock, until
 from tests.support.sweeps import row_of_trial
 from workbench import data, training
-from workbench.measure import clock, loads, machine, memory
+from workbench.measure import clock, environment, machine, memory
 from workbench.sweeps import trial
 
 
@@ -96,20 +96,20 @@ def test_the_machine_record_is_complete_and_its_id_is_a_folder_name():
 
 def test_variables_that_hold_blas_back_are_named_and_kept_from_a_sweep():
     pins = {"OPENBLAS_CORETYPE": "Haswell", "OMP_NUM_THREADS": "1", "MALLOC_TRIM_THRESHOLD_": "65536"}
-    assert loads.distorting_variables(pins | {"HOME": "/h"}) == pins
-    own = loads.measuring_environment(pins | {"HOME": "/h"}, stopped={"profile": "every 10 ms"})
-    assert own.items() >= ({"HOME": "/h"} | loads.OWN).items()
+    assert environment.distorting_variables(pins | {"HOME": "/h"}) == pins
+    own = environment.measuring_environment(pins | {"HOME": "/h"}, stopped={"profile": "every 10 ms"})
+    assert own.items() >= ({"HOME": "/h"} | environment.OWN).items()
     assert not own.keys() & pins.keys()
-    assert loads.removed_variables(own) == pins | {"profile": "every 10 ms"}
-    assert loads.measuring_environment(own) == own, "the next process learns it, too"
-    assert loads.measuring_environment({"HOME": "/h"}) == {"HOME": "/h"} | loads.OWN
+    assert environment.removed_variables(own) == pins | {"profile": "every 10 ms"}
+    assert environment.measuring_environment(own) == own, "the next process learns it, too"
+    assert environment.measuring_environment({"HOME": "/h"}) == {"HOME": "/h"} | environment.OWN
 
 
 def test_what_our_kernels_set_for_themselves_holds_nothing_back():
     ours = {"GOMP_SPINCOUNT": threads.SPIN_COUNT}
-    assert loads.distorting_variables(ours) == {}
-    assert loads.measuring_environment(ours) == ours | loads.OWN
-    assert loads.distorting_variables({"GOMP_SPINCOUNT": "300000"}) == {"GOMP_SPINCOUNT": "300000"}
+    assert environment.distorting_variables(ours) == {}
+    assert environment.measuring_environment(ours) == ours | environment.OWN
+    assert environment.distorting_variables({"GOMP_SPINCOUNT": "300000"}) == {"GOMP_SPINCOUNT": "300000"}
 
 
 @pytest.mark.parametrize(("busy", "own", "share"), [(3.0, 1.0, 0.5), (1.0, 1.0, 0.0), (0.9, 1.0, 0.0), (9.0, 1.0, 1.0)])

@@ -2,11 +2,11 @@
 
 import numpy as np
 
+from benchmarks.loads import QUIET
 from benchmarks.self_trial import trials
 from benchmarks.self_trial.noise import HALVES, Group, Noise
 from workbench import store
 from workbench.measure import machine
-from workbench.measure.loads import QUIET
 from workbench.sweeps.trial import settings_of
 
 

@@ -19,7 +19,7 @@ from typing import Any, final
 
 from distributed import Worker, get_worker
 
-from workbench.measure import loads, machine
+from workbench.measure import environment, machine
 from workbench.sweeps import grid
 from workbench.sweeps.problem import DataChangedError
 from workbench.sweeps.runner import Supervisor
@@ -115,7 +115,7 @@ def disable_self_monitoring(worker: Worker) -> Iterator[None]:
     stopped = {f"dask {name}": f"every {callback.callback_time:g} ms" for name, callback in running.items()}
     for callback in running.values():
         worker.loop.add_callback(callback.stop)
-    before = loads.removed_variables()
+    before = environment.removed_variables()
     os.environ[loads.MENDED] = json.dumps(before | stopped)
     try:
         yield

@@ -27,7 +27,7 @@ from workbench.cluster.exchange import world
 from workbench.cluster.store import OneRank
 from workbench.cluster.trainer import Job, on_threads
 from workbench.kvstore import StoreError
-from workbench.measure import loads, machine
+from workbench.measure import environment, machine
 from workbench.measure.clock import quantile_interval
 from workbench.measure.rounds import NUMBER
 from workbench.module import BatchEnd, StopTraining
@@ -92,7 +92,7 @@ def messages(job: Job, folder: str | os.PathLike) -> Generator[dict[str, Any], N
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
-            env=loads.measuring_environment(),
+            env=environment.measuring_environment(),
         )
     assert process.stdout is not None
     last: dict[str, Any] = {}
@@ -212,7 +212,7 @@ def _train_and_measure(configuration: Configuration, measure: Measure) -> dict[s
     record = {
         "busy_others": others.share(),
         "versions": machine.versions(),
-        "blas": loads.blas_name(),
+        "blas": environment.blas_name(),
         "threads_used": threads_of(configuration),
         "bytes_peak": int(max(step["bytes_grown"] for step in steps)),
     }

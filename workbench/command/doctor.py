@@ -17,7 +17,7 @@ from kernels import devices, registry, threads
 from kernels.vector.gather import has_compiled_loops
 from workbench.command.console import make_table
 from workbench.data import cache
-from workbench.measure import loads, machine, memory
+from workbench.measure import environment, machine, memory
 
 # Installed frameworks, found by their metadata; none is imported, which would take seconds and start threads.
 #
@@ -168,11 +168,11 @@ def _blas() -> list[Finding]:
     Runs a small product, so that BLAS is loaded.
     """
     np.ones((2, 2)) @ np.ones((2, 2))
-    loaded = loads.loaded_libraries()
+    loaded = environment.loaded_libraries()
     if not loaded:
         return [Finding("BLAS", "none that threadpoolctl knows", "Dense times may be slow: install NumPy from PyPI.")]
     advice = ""
-    if pins := loads.distorting_variables():
+    if pins := environment.distorting_variables():
         named = " ".join(f"{name}={value}" for name, value in pins.items())
         advice = f"Held back by {named}: unset for your own work. Sweeps run without."
     shown = [f"{e['internal_api']} {e['version']} for {e['architecture']}, {e['num_threads']} threads" for e in loaded]

@@ -32,7 +32,7 @@ from typing import IO, Any, TypeVar, cast, final
 
 import psutil
 
-from workbench.measure import loads, memory
+from workbench.measure import environment, memory
 
 # Reasons why a process ended: out of memory, killed from outside, or its own failure; inferred from evidence.
 #
@@ -291,7 +291,7 @@ def fork_server(preload: Sequence[str] = ()) -> ForkServerContext:
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(list(preload))
-    with _environment(loads.measuring_environment()), _report_child_exits():
+    with _environment(environment.measuring_environment()), _report_child_exits():
         forkserver.ensure_running()
     return context
 
@@ -335,7 +335,7 @@ def start(
     environment for measuring. Raises Ended if it exits before it received the request.
     """
     ours, theirs = context.Pipe()
-    arguments = (theirs, work, json.dumps(request), loads.measuring_environment(), str(log) if log else None)
+    arguments = (theirs, work, json.dumps(request), environment.measuring_environment(), str(log) if log else None)
     process = context.Process(target=serve, args=arguments)
     try:
         process.start()

@@ -18,7 +18,7 @@ from typing import Any, final
 import psutil
 
 from kernels import devices, threads
-from workbench.measure import loads
+from workbench.measure import environment
 
 # Meters of the machine during a trial: energy, throttling, swapping, frequency; null if unknown it.
 #
@@ -178,9 +178,13 @@ def _blas() -> str:
     A process is started to find it (0.2 s), since this one may have loaded others.
     """
     done = subprocess.run(
-        [sys.executable, "-c", _LOADED], capture_output=True, text=True, check=True, env=loads.measuring_environment()
+        [sys.executable, "-c", _LOADED],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment.measuring_environment(),
     )
-    return loads.blas_name(json.loads(done.stdout))
+    return environment.blas_name(json.loads(done.stdout))
 
 
 PACKAGES = (
@@ -295,7 +299,7 @@ def describe_machine() -> dict:
         "caches": caches(),
         "bytes_memory": psutil.virtual_memory().total,
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "blas": loads.loaded_libraries(),
+        "blas": environment.loaded_libraries(),
         "gpu": gpu(),
         "numba_threading_layer": threads.choose_layer(),
         "numba_threading_layers": threads.available_layers(),

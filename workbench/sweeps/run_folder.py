@@ -384,7 +384,7 @@ def start_run(spec: "Spec", folder: str | Path | None = None, cluster: str | Non
 
 def _start_supervisor(folder: Path, module: str) -> subprocess.Popen:
     """Start the process `python -m module FOLDER` in a new session, with its output appended to the run's log."""
-    from workbench.measure import loads
+    from workbench.measure import environment
 
     with open(folder / LOG, "ab") as log:
         return subprocess.Popen(
@@ -393,7 +393,7 @@ def _start_supervisor(folder: Path, module: str) -> subprocess.Popen:
             stdout=log,
             stderr=log,
             start_new_session=True,
-            env=loads.measuring_environment() | {PREPARED: "1"},
+            env=environment.measuring_environment() | {PREPARED: "1"},
         )
 
 

@@ -20,7 +20,7 @@ from kernels import devices, threads
 from kernels._compat.library_internals import watched_compiling
 from kernels.devices import bytes_asked
 from workbench import data, formats, models, optimizers, settings
-from workbench.measure import child, loads, machine, memory
+from workbench.measure import child, environment, machine, memory
 from workbench.measure.clock import Policy, Sampler, quantile_interval
 from workbench.measure.machine import Meters
 from workbench.measure.rounds import NUMBER, Sentinel
@@ -466,7 +466,7 @@ class _Trial:
     def conclude(self) -> None:
         """Set the columns of a completed trial: versions, BLAS, seconds_compiled, status "ok" and an empty reason."""
         self.row |= {"versions": machine.versions() | self.row.get("versions", {}), "status": "ok", "reason": ""}
-        self.row |= {"blas": loads.blas_name(), "mended": loads.removed_variables() or None}
+        self.row |= {"blas": environment.blas_name(), "mended": environment.removed_variables() or None}
         self.row["seconds_compiled"], self.seconds_compiled = self.seconds_compiled, 0.0
 
     def prepared(self) -> tuple[Training, tuple[Any, Any]]:

@@ -8,13 +8,13 @@ import sys
 import psutil
 import pytest
 
+from benchmarks import loads
 from tests.support.clocks import until
 from tests.support.processes import is_gone
-from workbench.measure import loads
 
 PARENT = """
 import time
-from workbench.measure import loads
+from benchmarks import loads
 with loads.run_load("busy core") as pid:
     print(pid, flush=True)
     time.sleep(600)
