@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse
 
 import kernels
+from benchmarks import reasons
 from benchmarks.competitors import competitors_of
 from benchmarks.shapes import Batch, BenchError, Shape
 from kernels import Case, Cost, Kernel, Sizes, plan
@@ -448,7 +449,9 @@ def _ready(kernel: Kernel, setting: Setting) -> Ready:
     out = next((arg for arg, (name, _, _) in zip(args, kernel.parsed, strict=True) if name == "out"), None)
     if kernel.prepare and out is not None:
         judged = functools.partial(_copy_and_judge, out, judged)
-    return Ready(call, judged, kernel.cost(setting.sizes), setting.traffic(kernel), once, kernel.why_below)
+    return Ready(
+        call, judged, kernel.cost(setting.sizes), setting.traffic(kernel), once, reasons.why_below(kernel.name)
+    )
 
 
 def _copy_and_judge(out: np.ndarray, judged: Judge, returned: Any) -> float:

@@ -16,13 +16,13 @@ from benchmarks.candidates import Ready
 from benchmarks.competitors import tensorflow_sparse, torch_sparse
 from benchmarks.configurations import BenchmarkConfiguration, Entry, Field, field_of
 from benchmarks.device import CopyLimit, OnDevice
+from benchmarks.interleaved import CallTimings, Clock, Policy, interleave, median_ratio
 from benchmarks.shapes import BenchError
 from kernels import devices, threads
 from kernels.devices import bytes_asked
 from workbench.measure import bandwidth
 from workbench.measure.bandwidth import Limits
 from workbench.measure.clock import median_interval
-from workbench.measure.interleaved import CallTimings, Clock, Policy, interleave, median_ratio
 from workbench.measure.machine import OtherPrograms
 
 # Costs of a new process before a kernel has computed: `python -m benchmarks.start NAME` prints three times.

@@ -197,9 +197,9 @@ def _bench(
     """
     from benchmarks import runner
     from benchmarks.analysis.performance_targets import list_targets
+    from benchmarks.interleaved import Policy
     from benchmarks.pages import bench as reports
     from benchmarks.runner import Runner
-    from workbench.measure.interleaved import Policy
 
     folder = run or Path("runs") / f"bench-{suite}{'' if device == 'cpu' else f'-{device}'}"
     configurations = runner.configurations_of(suite, quick, only, shape, device)

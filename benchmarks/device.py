@@ -25,6 +25,7 @@ from benchmarks.candidates import (
     require_device,
 )
 from benchmarks.competitors import competitors_of
+from benchmarks.interleaved import Call, Clock
 from benchmarks.shapes import BenchError, Shape
 from kernels import Cost, Kernel, Sizes, devices
 from kernels.devices import Device
@@ -34,7 +35,6 @@ from kernels.gpu.indices import lengths_of
 from kernels.products.csr_dense import on_device
 from kernels.registry import unknown_name
 from kernels.vendor import cusparse
-from workbench.measure.interleaved import Call, Clock
 
 # Times of calls by the events of a CUDA device: of the device's own work, with its second-level cache warm or cold.
 #

@@ -20,13 +20,13 @@ from benchmarks.candidates import list_tasks
 from benchmarks.configurations import BenchmarkConfiguration, key, names_of, source_hash
 from benchmarks.device import CACHES, refuse_without_gpu
 from benchmarks.experiment import Progress, Results
+from benchmarks.interleaved import Policy
 from benchmarks.shapes import SHAPES, BenchError, Shape, shape_of
 from kernels import devices
 from kernels.registry import unknown_name
 from workbench.measure import environment, machine, race
 from workbench.measure.child import Ended
 from workbench.measure.clock import median_interval
-from workbench.measure.interleaved import Policy
 from workbench.measure.race import Worker
 
 # The suites, each with a full and a quick selection of configurations.

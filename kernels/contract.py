@@ -341,8 +341,7 @@ class Kernel:
     for arrays whose contents were validated before. `writes` names the parameters that a call may change.
     `competitor_of` names the kernel that this one competes with. `prepare`, of competitors with data structures of
     their own, takes the operands and returns a call without arguments, which a benchmark times: it returns the result,
-    or None if `out` has it. `why_below` explains, for the results page, what keeps calls from the bound that follows
-    from `cost`.
+    or None if `out` has it.
     """
 
     name: str
@@ -358,7 +357,6 @@ class Kernel:
     prepare: Callable[..., Callable[[], Any]] | None = None
     cpu_few: Callable[..., bool] | None = None
     """Check of the contents and CPU implementation in one call, for little work; returns whether it did both."""
-    why_below: str = ""
     parsed: tuple = field(init=False, repr=False, default=())
     _raw: tuple[Callable | None, Callable[[tuple], str]] = field(init=False, repr=False)
 

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from scipy.stats import binomtest
+
 from benchmarks import tables
 from benchmarks.loads import QUIET
 from workbench import settings, store
 from workbench.measure import machine
-from workbench.measure.clock import share_interval
 from workbench.measure.posterior import Ratio
 from workbench.measure.rounds import INTERIM_ANALYSES
 from workbench.sweeps import grid
@@ -53,7 +54,8 @@ def share_row(
     if not count:
         reason = "There was none that could be counted."
         return outcome(part, what, condition, status="failed", reason=reason, **columns, **known)
-    share, least, most = share_interval(int(hits), int(count))
+    share = hits / count
+    least, most = binomtest(int(hits), int(count)).proportion_ci(method="wilson")
     is_met = None if low is None and high is None else (low or 0.0) <= share <= (1.0 if high is None else high)
     columns |= {"share": share, "low": least, "high": most, "met": is_met}
     return outcome(part, what, condition, **columns, **known)

@@ -12,7 +12,6 @@ Source     Counting sort, Knuth vol. 3, 5.2; differs: the counters become the ro
 import numpy as np
 from numba import prange
 
-from kernels import reasons
 from kernels.contract import Case, Cost, KernelError, Sizes, register_kernel
 from kernels.gpu import indices
 from kernels.plan import index_type, largest
@@ -183,6 +182,4 @@ def arguments(case: Case) -> tuple:
     return row[order], case.indices[order], case.data[order], case.R
 
 
-register_kernel(
-    __name__, "coo_to_csr", "row:i[z]<n_rows col:i[z]< data:f[z] n_rows:s", why_below=reasons.NEW_MEMORY, writes=()
-)
+register_kernel(__name__, "coo_to_csr", "row:i[z]<n_rows col:i[z]< data:f[z] n_rows:s", writes=())

@@ -12,7 +12,7 @@ Source     Definition of the coordinate form
 import numpy as np
 from numba import prange
 
-from kernels import devices, reasons
+from kernels import devices
 from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.gpu import indices
 from kernels.threads import compiled, compiled_parallel, equal_cost, is_serial, parts
@@ -73,4 +73,4 @@ def arguments(case: Case) -> tuple:
     return (case.indptr,)
 
 
-register_kernel(__name__, "csr_to_coo_rows", "indptr:i[R+1]^", why_below=reasons.NEW_MEMORY, writes=())
+register_kernel(__name__, "csr_to_coo_rows", "indptr:i[R+1]^", writes=())

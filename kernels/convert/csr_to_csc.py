@@ -11,7 +11,6 @@ Source     Gustavson 1978, permuted transposition; here A in CSC is A.T in CSR, 
 
 import numpy as np
 
-from kernels import reasons
 from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.convert import csr_to_coo_rows
 from kernels.convert.coo_to_csr import group
@@ -80,6 +79,5 @@ register_kernel(
     __name__,
     "csr_to_csc",
     "indptr:i[R+1]^z indices:i[z]<n_columns data:f[z] n_columns:s",
-    why_below=reasons.NEW_MEMORY,
     writes=(),
 )

@@ -12,7 +12,7 @@ Source     Definition of the compressed form
 import numpy as np
 from numba import prange
 
-from kernels import devices, reasons, reused
+from kernels import devices, reused
 from kernels.contract import Case, Cost, KernelError, Sizes, register_kernel
 from kernels.gpu import indices as on_device
 from kernels.gpu.source import FLOATS, blocks, c_name, source
@@ -177,6 +177,5 @@ register_kernel(
     __name__,
     "slice_rows",
     "indptr:i[M+1]^z indices:i[z]< data:f[z] rows:l[R]<M",
-    why_below=reasons.NEW_MEMORY,
     writes=(),
 )

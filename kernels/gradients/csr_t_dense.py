@@ -10,7 +10,7 @@ Limits     z < 2**63; one column with most of the entries stays on one thread
 Source     Gustavson 1978 on A.T in CSR form, restricted to the rows that are not empty
 """
 
-from kernels import plan, reasons, short_columns
+from kernels import plan, short_columns
 from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.products import csr_dense
 from kernels.vector.gather import RowLoop, work_of
@@ -90,5 +90,4 @@ register_kernel(
     __name__,
     "csr_t_dense",
     "segments:i[U+1]^z rows:i[z]<R values:f[z] g:f[R,N] out:f[U,N]",
-    why_below=reasons.SHORT_COLUMNS,
 )

@@ -9,7 +9,7 @@ Limits     z < 2**63; one column with most of the entries stays on one thread
 Source     csr_t_dense without its values: a sum of rows, which is csr_dense_ones for A.T in CSR form
 """
 
-from kernels import plan, reasons, short_columns
+from kernels import plan, short_columns
 from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.products import csr_dense, csr_dense_ones
 from kernels.vector.gather import RowLoop, work_of
@@ -81,6 +81,4 @@ def arguments(case: Case) -> tuple:
     return batch.segments, batch.rows, case.dense(case.R, case.N), case.garbage(batch.touched, case.N)
 
 
-register_kernel(
-    __name__, "csr_t_dense_ones", "segments:i[U+1]^z rows:i[z]<R g:f[R,N] out:f[U,N]", why_below=reasons.SHORT_COLUMNS
-)
+register_kernel(__name__, "csr_t_dense_ones", "segments:i[U+1]^z rows:i[z]<R g:f[R,N] out:f[U,N]")

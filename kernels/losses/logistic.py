@@ -14,7 +14,6 @@ import math
 import numpy as np
 from numba import prange
 
-from kernels import reasons
 from kernels._compat.numba_internals import flat
 from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.gpu.losses import mean_loss, names_of
@@ -153,7 +152,5 @@ register_kernel(
     __name__,
     "logistic",
     "scores:f[R,N] targets:f[R,N] gradient:f[R,N]",
-    why_below=f"{reasons.FEW_NUMBERS}; with more, sixteen numbers take 44 vector instructions, two of them "
-    "divisions; exp and log as the bound has them are half of these",
     writes=("gradient",),
 )

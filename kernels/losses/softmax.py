@@ -205,7 +205,5 @@ register_kernel(
     __name__,
     "softmax",
     "scores:f[R,N] labels:l[R] gradient:f[R,N]",
-    why_below="rows are short: their largest, their sum, its division and its logarithm are single numbers, and "
-    "each waits for the one before",
     writes=("gradient",),
 )

@@ -12,7 +12,6 @@ Source     Least squares; differs: loss and gradient in one pass
 import numpy as np
 from numba import prange
 
-from kernels import reasons
 from kernels._compat.numba_internals import flat
 from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.gpu.losses import mean_loss, names_of
@@ -125,6 +124,5 @@ register_kernel(
     __name__,
     "squared",
     "scores:f[R,N] targets:f[R,N] gradient:f[R,N]",
-    why_below=f"{reasons.FEW_NUMBERS}; with more, the sum is of float64",
     writes=("gradient",),
 )

@@ -17,7 +17,7 @@ import numpy as np
 from numba import prange
 from numba.cpython.unsafe.numbers import trailing_zeros
 
-from kernels import devices, reasons
+from kernels import devices
 from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.gpu import indices as on_device
 from kernels.gpu.source import FLOATS, blocks, c_name, source
@@ -312,6 +312,5 @@ register_kernel(
     __name__,
     "csr_csr",
     "a_indptr:i[R+1]^z a_indices:i[z]<D a_data:f[z] b_indptr:i[D+1]^y b_indices:i[y]< b_data:f[y]",
-    why_below=reasons.LOOKED_UP,
     writes=(),
 )

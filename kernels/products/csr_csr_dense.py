@@ -108,5 +108,4 @@ register_kernel(
     __name__,
     "csr_csr_dense",
     "a_indptr:i[R+1]^z a_indices:i[z]<D a_data:f[z] b_indptr:i[D+1]^y b_indices:i[y]<M b_data:f[y] out:f[R,M]",
-    why_below="rows have few terms and lengths that no processor guesses",
 )

@@ -9,7 +9,6 @@ Limits     z < 2**63, R*N < 2**63
 Source     Gustavson 1978, row-wise form; differs: the result is dense, so columns are not merged
 """
 
-from kernels import reasons
 from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.gpu.row_sums import UNKNOWN, names_of, row_sums
 from kernels.gpu.source import source
@@ -110,5 +109,4 @@ register_kernel(
     "csr_dense",
     "indptr:i[R+1]^z indices:i[z]<D data:f[z] x:f[D,N] out:f[R,N]",
     cpu_few=cpu_few,
-    why_below=reasons.GATHERED_ROWS,
 )

@@ -9,7 +9,6 @@ Limits     z < 2**63, R*N < 2**63
 Source     csr_dense without its values
 """
 
-from kernels import reasons
 from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.gpu.row_sums import UNKNOWN, names_of, row_sums
 from kernels.gpu.source import source
@@ -87,6 +86,4 @@ def arguments(case: Case) -> tuple:
     return case.indptr, case.indices, case.dense(case.D, case.N), case.garbage(case.R, case.N)
 
 
-register_kernel(
-    __name__, "csr_dense_ones", "indptr:i[R+1]^z indices:i[z]<D x:f[D,N] out:f[R,N]", why_below=reasons.GATHERED_ROWS
-)
+register_kernel(__name__, "csr_dense_ones", "indptr:i[R+1]^z indices:i[z]<D x:f[D,N] out:f[R,N]")

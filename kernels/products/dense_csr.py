@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels import devices, reasons
+from kernels import devices
 from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.gpu.source import FLOATS, c_name, grid, source
 from kernels.gradients import csr_t_dense_full
@@ -84,6 +84,4 @@ def arguments(case: Case) -> tuple:
     return case.dense(case.N, case.R), case.indptr, case.indices, case.data, case.garbage(case.N, case.D)
 
 
-register_kernel(
-    __name__, "dense_csr", "x:f[N,R] indptr:i[R+1]^z indices:i[z]<D data:f[z] out:f[N,D]", why_below=reasons.ZEROS
-)
+register_kernel(__name__, "dense_csr", "x:f[N,R] indptr:i[R+1]^z indices:i[z]<D data:f[z] out:f[N,D]")

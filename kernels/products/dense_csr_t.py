@@ -11,7 +11,7 @@ Source     (A @ x.T).T: x and the result are transposed in memory, so that rows 
 
 import numpy as np
 
-from kernels import devices, reasons
+from kernels import devices
 from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.products import csr_dense
 from kernels.products.dense_csr import transpose
@@ -66,6 +66,4 @@ def arguments(case: Case) -> tuple:
     return case.dense(case.N, case.D), case.indptr, case.indices, case.data, case.garbage(case.N, case.R)
 
 
-register_kernel(
-    __name__, "dense_csr_t", "x:f[N,D] indptr:i[R+1]^z indices:i[z]<D data:f[z] out:f[N,R]", why_below=reasons.ZEROS
-)
+register_kernel(__name__, "dense_csr_t", "x:f[N,D] indptr:i[R+1]^z indices:i[z]<D data:f[z] out:f[N,R]")

@@ -14,7 +14,7 @@ Source     Sampled dense-dense product; differs: of a, too, only the entries are
 import numpy as np
 from numba import prange
 
-from kernels import devices, reasons
+from kernels import devices
 from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.gpu.source import FLOATS, blocks, c_name, source
 from kernels.threads import compiled, compiled_parallel, equal_cost, is_serial, parts
@@ -123,5 +123,4 @@ register_kernel(
     __name__,
     "sampled_csr",
     "indptr:i[R+1]^z indices:i[z]<D a_indptr:i[R+1]^y a_indices:i[y]<M a_data:f[y] b:f[D,M] out:f[z]",
-    why_below=reasons.LOOKED_UP,
 )

@@ -13,7 +13,7 @@ Source     Merge of sorted lists, Knuth vol. 3, 5.2.4, every step without a bran
 import numpy as np
 from numba import prange
 
-from kernels import devices, reasons
+from kernels import devices
 from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.gpu import indices as on_device
 from kernels.gpu.source import FLOATS, blocks, c_name, source
@@ -150,6 +150,5 @@ register_kernel(
     __name__,
     "add_rows",
     "left_indices:i[U]<< left_values:f[U,N] right_indices:i[V]<< right_values:f[V,N]",
-    why_below=reasons.SORTED_FIRST,
     writes=(),
 )

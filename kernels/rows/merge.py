@@ -11,7 +11,7 @@ Source     Radix sort and segmented sum: the sort is that of the batch plan, the
 
 import numpy as np
 
-from kernels import devices, reasons
+from kernels import devices
 from kernels.contract import Case, Cost, KernelError, Sizes, register_kernel
 from kernels.gpu import indices as on_device
 from kernels.plan import index_type, sort_segments
@@ -79,4 +79,4 @@ def arguments(case: Case) -> tuple:
     return case.indices, case.dense(case.indices.size, case.N)
 
 
-register_kernel(__name__, "merge_rows", "indices:i[z]< values:f[z,N]", why_below=reasons.SORTED_FIRST, writes=())
+register_kernel(__name__, "merge_rows", "indices:i[z]< values:f[z,N]", writes=())

@@ -11,7 +11,7 @@ Source     Intersection of sorted lists, every step without a branch
 
 import numpy as np
 
-from kernels import devices, reasons
+from kernels import devices
 from kernels.contract import Case, Cost, KernelError, Sizes, register_kernel
 from kernels.gpu import indices as on_device
 from kernels.gpu.source import blocks, source
@@ -120,6 +120,4 @@ def arguments(case: Case) -> tuple:
     return indices, case.dense(indices.size, case.N), wanted
 
 
-register_kernel(
-    __name__, "retain_rows", "indices:i[U]<< values:f[U,N] wanted:i[V]<", why_below=reasons.FOUND_ROWS, writes=()
-)
+register_kernel(__name__, "retain_rows", "indices:i[U]<< values:f[U,N] wanted:i[V]<", writes=())

@@ -11,7 +11,6 @@ Source     Definition; rows that go to memory are asked for ahead of their use
 
 import numpy as np
 
-from kernels import reasons
 from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.gpu.source import source
 from kernels.rows.take import copy_rows, names_of
@@ -79,4 +78,4 @@ def arguments(case: Case) -> tuple:
     return case.dense(index.size, case.N), index, case.garbage(case.D, case.N)
 
 
-register_kernel(__name__, "scatter_rows", "values:f[U,N] index:i[U]<!D out:f[D,N]", why_below=reasons.FOUND_ROWS)
+register_kernel(__name__, "scatter_rows", "values:f[U,N] index:i[U]<!D out:f[D,N]")

@@ -11,7 +11,7 @@ Source     Definition; rows that come from memory are asked for ahead of their u
 
 import numpy as np
 
-from kernels import devices, reasons
+from kernels import devices
 from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.gpu.source import NARROW, Source, blocks, c_name, source
 from kernels.vector.gather import RowLoop, work_of
@@ -126,4 +126,4 @@ def arguments(case: Case) -> tuple:
     return case.dense(case.D, case.N), case.indices, case.garbage(case.indices.size, case.N)
 
 
-register_kernel(__name__, "take_rows", "source:f[D,N] index:i[z]<D out:f[z,N]", why_below=reasons.FOUND_ROWS)
+register_kernel(__name__, "take_rows", "source:f[D,N] index:i[z]<D out:f[z,N]")

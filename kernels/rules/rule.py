@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels import plan, reasons
+from kernels import plan
 from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
 from kernels.gpu import updates
 from kernels.registry import get, register
@@ -383,7 +383,6 @@ def _register(rule: Rule, kind: str, gradient: str, emit: Callable, cut: Callabl
             cost=functools.partial(cost, rule),
             arguments=functools.partial(arguments, rule),
             writes=rule.written,
-            why_below="" if kind == "dense" else reasons.FOUND_ROWS,
         )
     )
 

@@ -11,7 +11,7 @@ Source     Definition; rows that come from memory are asked for ahead of their u
 
 import numpy as np
 
-from kernels import devices, reasons
+from kernels import devices
 from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.gpu.source import FLOATS, blocks, c_name, source
 from kernels.vector.gather import RowLoop, work_of
@@ -95,6 +95,4 @@ def arguments(case: Case) -> tuple:
     return case.dense(case.D, case.N), rows, case.dense(rows.size, salt=1)
 
 
-register_kernel(
-    __name__, "coast", "weights:f[D,N] rows:l[U]<!D factor:f[U]", why_below=reasons.FOUND_ROWS, writes=("weights",)
-)
+register_kernel(__name__, "coast", "weights:f[D,N] rows:l[U]<!D factor:f[U]", writes=("weights",))

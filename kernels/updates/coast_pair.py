@@ -12,7 +12,6 @@ Source     Definition; rows that come from memory are asked for ahead of their u
 
 import numpy as np
 
-from kernels import reasons
 from kernels.contract import Case, Cost, KernelError, Sizes, register_kernel
 from kernels.updates import coast
 from kernels.vector.gather import RowLoop, work_of
@@ -98,6 +97,5 @@ register_kernel(
     __name__,
     "coast_pair",
     "weights:f[D,N] state:f[D,N] rows:l[U]<!D matrix:f[U,M]",
-    why_below=reasons.FOUND_ROWS,
     writes=("weights", "state"),
 )

@@ -12,7 +12,7 @@ Source     Definition
 import numpy as np
 from numba import prange
 
-from kernels import devices, reasons
+from kernels import devices
 from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.gpu.losses import ELEMENTS, names_of, total
 from kernels.gpu.source import c_name, grid, source
@@ -87,4 +87,4 @@ def arguments(case: Case) -> tuple:
     return (case.dense(np.unique(case.indices).size, case.N),)
 
 
-register_kernel(__name__, "square_norm", "values:f[U,N]", why_below=reasons.FEW_NUMBERS, writes=())
+register_kernel(__name__, "square_norm", "values:f[U,N]", writes=())

@@ -13,12 +13,12 @@ from benchmarks import candidates, child, configurations, experiment, runner, st
 from benchmarks.candidates import Ready, Traffic
 from benchmarks.child import measure
 from benchmarks.configurations import BenchmarkConfiguration, Entry, Field
+from benchmarks.interleaved import Policy, interleave, median_ratio
 from benchmarks.shapes import BenchError, Shape
 from kernels import Cost
 from tests.support.cases import CASES
 from workbench.measure.bandwidth import Bandwidth, Limits
 from workbench.measure.child import Ended
-from workbench.measure.interleaved import Policy, interleave, median_ratio
 
 TINY = Shape("tiny", 40, 300, 6, sigma=0.5, slope=1.0)
 QUICK = Policy(seconds_warmup=0.0, seconds_settle=0.0, seconds_sample=0.0, rounds=3)

@@ -12,10 +12,10 @@ from benchmarks.analysis.performance_targets import FUSED
 from benchmarks.child import measure, prepare_and_check
 from benchmarks.configurations import BenchmarkConfiguration
 from benchmarks.device import CopyLimit, Events, OnDevice, copy_rate
+from benchmarks.interleaved import Policy
 from benchmarks.shapes import BenchError, draw_batch
 from kernels import devices
 from tests.benchmarks.test_bench import QUICK, TINY
-from workbench.measure.interleaved import Policy
 
 H200 = devices.Gpu("NVIDIA H200", 141 * 10**9, bytes_cache=60 * 10**6, driver=12080, runtime=12090, cupy="14.2.0")
 

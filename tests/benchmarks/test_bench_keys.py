@@ -4,9 +4,9 @@ import pytest
 
 from benchmarks import configurations, runner
 from benchmarks.configurations import BenchmarkConfiguration
+from benchmarks.interleaved import Policy
 from benchmarks.shapes import Shape
 from tests.support.edits import Copy
-from workbench.measure.interleaved import Policy
 
 TINY = Shape("tiny", 64, 100, 5)
 STEP = next(

@@ -168,7 +168,7 @@ def test_arrows_do_not_turn_back():
         ("workbench.settings", "from workbench import data"),
         ("kernels.plan", "from workbench import settings"),
         ("workbench.plots", "from benchmarks import tables"),
-        ("kernels.plan", "def late():\n    import workbench.measure.interleaved"),
+        ("kernels.plan", "def late():\n    import workbench.measure.clock"),
     ],
 )
 def test_arrow_check_can_fail(module, source):

@@ -22,7 +22,7 @@ import numpy as np
 MOST_ROUNDS = 12
 """Rounds of a comparison, unless others are asked for."""
 
-# Statistics of samples: a quantile and the interval between ranks that holds it; a share and its interval.
+# Statistics of samples: a quantile and the interval between ranks that holds it.
 #
 # Distributions are those of `scipy.special`, imported by the functions: a command that measures nothing starts without
 # it. `scipy.stats` would take a quarter of the time in which a sweep or panel starts.
@@ -54,25 +54,6 @@ def quantile_interval(samples: Sequence[float], quantile: float) -> tuple[float,
 def median_interval(samples: Sequence[float]) -> tuple[float, float, float]:
     """Return (median, low, high) of independent samples, as `quantile_interval` does for the quantile 0.5."""
     return quantile_interval(samples, 0.5)
-
-
-def share_interval(hits: int, count: int) -> tuple[float, float, float]:
-    """Return (share, low, high) of `hits` of `count`: the score interval (Wilson 1927, JASA 22, 209), 0 to 1.
-
-    ValueError unless 0 <= hits <= count and 0 < count.
-
-    >>> [round(part, 3) for part in share_interval(0, 100)], [round(part, 3) for part in share_interval(5, 100)]
-    ([0.0, 0.0, 0.037], [0.05, 0.022, 0.112])
-    """
-    if not 0 <= hits <= count or not count:
-        raise ValueError(f"A share needs 0 <= hits <= count and a count above 0; {hits} of {count} came.")
-    from scipy import special
-
-    z = -float(special.ndtri((1 - CONFIDENCE) / 2))
-    share, spread = hits / count, z**2 / count
-    middle = (share + spread / 2) / (1 + spread)
-    half = z / (1 + spread) * (share * (1 - share) / count + spread / (4 * count)) ** 0.5
-    return share, max(middle - half, 0.0), min(middle + half, 1.0)
 
 
 @dataclass(frozen=True)
