@@ -187,9 +187,9 @@ def models() -> str:
 
 def operators() -> str:
     """Return the reference of the operators with their format rules."""
-    from workbench import ops
+    from operators import describe_operators
 
-    return ops.documentation()
+    return describe_operators()
 
 
 def api_index() -> str:

@@ -28,7 +28,7 @@ NAMES = {
     "workbench.module": (
         "Module Module.backward Module.bind Module.forward Module.set_optimizer Module.update Module.weights"
     ),
-    "workbench.ops.contract": "Rule documentation",
+    "workbench.ops.contract": "Rule",
     "workbench.ops.fallback": "recording settings",
     "workbench.ops.products": "make_plan",
     "workbench.optimizers": (

@@ -3,7 +3,7 @@
 How to add an operator. Copy an entry of `unary.py`: `dense`, the meaning on NumPy arrays; a `Rule` for every
 combination of formats with its own implementation; `shape`, which raises for inputs that do not fit; a gradient,
 written with operators. Registered, it works on arrays (computes) and on symbols (adds a node), and takes part in the
-inference of formats, in `documentation()` and in the tests.
+inference of formats, in the reference and in the tests.
 
 Rules are selected by formats, shapes and parameters, never by values, so a graph is known before it runs. Inputs
 without a rule are made dense, with a warning and an entry in the log (`fallback.py`).
@@ -514,65 +514,3 @@ def _densifying_rule(op: Op, held: Sequence[str]) -> Rule:
         return op.dense(*dense, out=out, **params)
 
     return Rule(tuple(held), "dense", call, kernel="dense after to_format", densifies=True)
-
-
-# The table of all operators as Markdown, generated from the operators.
-
-HEADER = ("| formats | condition | result | kernel |", "|---------|-----------|--------|--------|")
-
-
-def documentation() -> str:
-    """Describe every operator by family: meaning, parameters, gradient and rules, as Markdown.
-
-    Returns
-    -------
-    str
-        Markdown text. The last row of an operator states what happens without a rule.
-
-    Examples
-    --------
-    >>> documentation().startswith("#")
-    True
-    """
-    lines = ["# Operators", ""]
-    for family in sorted({get(name).family for name in names()}):
-        lines += [f"## {family}", ""]
-        for op in (get(name) for name in names()):
-            if op.family == family:
-                lines += [*_entry(op), ""]
-    return "\n".join(lines)
-
-
-def _entry(op: Op) -> list[str]:
-    """Return the Markdown lines of an operator: heading, description, parameters, table of rules."""
-    shown = ", ".join(
-        [*op.inputs, *(f"{name}={value!r}" for name, value in op.params.items() if value is not REQUIRED)]
-    )
-    required = ", ".join(name for name, value in op.params.items() if value is REQUIRED)
-    facts = [op.doc.rstrip("."), f"parameters required: {required}" if required else ""]
-    facts.append("with a gradient" if op.gradient else f"without a gradient. {op.no_gradient}".rstrip(". "))
-    text = "; ".join(fact for fact in facts if fact)
-    return [f"### {op.name}({shown})", "", f"{text}.", "", *HEADER, *map(_row, _merge_rules(op.rules)), _last(op)]
-
-
-def _merge_rules(rules: tuple[Rule, ...]) -> list[tuple[str, str, str, str]]:
-    """Return rows (formats, condition, result, kernel) of the table; rules that differ in formats only share one."""
-    rows: dict[tuple[str, str, str], list[str]] = {}
-    for rule in rules:
-        inputs = ", ".join("..." if word is ... else word for word in rule.inputs) or "-"
-        kept = "dense" != rule.result in rule.inputs
-        result = f"refused: {rule.refusal}" if rule.refusal else "as the sparse input" if kept else rule.result
-        rows.setdefault((rule.condition or "-", result, rule.kernel), []).append(inputs)
-    return [("; ".join(inputs), *cells) for cells, inputs in rows.items()]
-
-
-def _row(cells: tuple[str, str, str, str]) -> str:
-    """Return four cells as a row of a Markdown table, with bars escaped and line ends replaced by spaces."""
-    return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
-
-
-def _last(op: Op) -> str:
-    """Return the last row of an operator's table: what happens without a rule."""
-    if not op.inputs:
-        return _row(("-", "otherwise", "an error", "-"))
-    return _row(("any other", "-", "dense, with a warning unless all are dense", "numpy"))
