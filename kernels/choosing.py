@@ -18,8 +18,8 @@ import psutil
 from kernels import choice
 from kernels.choice import SECONDS_CHOICE, Costs, gain
 
-SECONDS_LOOK = 1.0
-"""Seconds after which the load of the machine is read again; reading takes 50 us with 2 cores."""
+SECONDS_LOOK, SECONDS_FIRST = 1.0, 0.1
+"""Seconds after which the load of the machine is read again, and after the first time; it takes 50 us with 2 cores."""
 
 HELD = 0.25
 """Share of a core that other programs may hold while calls still use the threads of all cores."""
@@ -31,15 +31,17 @@ class Load:
     def __init__(self) -> None:
         """Start without a look: other programs are taken to hold nothing until the second one."""
         self._at, self._others, self._held, self._cores = float("-inf"), 0.0, 0.0, os.cpu_count() or 1
+        self._interval = 0.0
 
     def leaves(self, count: int, now: float) -> bool:
         """Return whether other programs leave cores to `count` threads; reads their CPU time once a second.
 
         `now` is the time (s) of `perf_counter`.
         """
-        if (passed := now - self._at) >= SECONDS_LOOK:
+        if (passed := now - self._at) >= self._interval:
             others, self._cores = self._seconds_of_others()
             self._held = max((others - self._others) / passed, 0.0)
+            self._interval = SECONDS_LOOK if self._interval else SECONDS_FIRST
             self._at, self._others = now, others
         return self._cores - self._held > count - HELD
 

@@ -7,7 +7,7 @@ import pytest
 
 from kernels import choice, choosing, threads
 from kernels.choice import Costs, gain
-from kernels.choosing import HELD, SECONDS_LOOK, Choices, Load
+from kernels.choosing import HELD, SECONDS_FIRST, SECONDS_LOOK, Choices, Load
 from tests.support.clocks import Clock
 from tests.support.thread_counts import needs_two, share_out
 
@@ -132,12 +132,15 @@ def test_threads_are_left_to_other_programs_while_these_hold_their_cores(others)
     assert load.leaves(2, 15.0), "they have ended"
 
 
-def test_the_load_is_looked_at_once_a_second(others):
+def test_the_load_is_looked_at_soon_after_the_first_time_and_then_once_a_second(others):
     load = Load()
-    load.leaves(2, 0.0)
+    load.leaves(2, -1.0)
+    assert load.leaves(2, -1.0 + SECONDS_FIRST / 2)
+    assert load.leaves(2, 0.0)
+    assert others.reads == 2
     others.others += 2.0
     assert all(load.leaves(2, number * SECONDS_LOOK / 10) for number in range(10))
-    assert others.reads == 1
+    assert others.reads == 2
     assert not load.leaves(2, SECONDS_LOOK)
 
 
