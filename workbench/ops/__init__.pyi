@@ -8,7 +8,6 @@ from workbench.ops.contract import OpMemoryError as OpMemoryError
 from workbench.ops.contract import Rule as Rule
 from workbench.ops.contract import Symbolic as Symbolic
 from workbench.ops.contract import broadcast_shape as broadcast_shape
-from workbench.ops.contract import documentation as documentation
 from workbench.ops.contract import get as get
 from workbench.ops.contract import names as names
 from workbench.ops.contract import register as register
