@@ -16,7 +16,7 @@ Properties that `check(x, full=True)` allows in each format:
 `*` allowed with `check(x, full=True, canonical=False)`: products handle unsorted entries and sum duplicates.
 
 `zeros`, `to_format`, `copy`, `astype` and `assign` create, convert, copy, cast and fill arrays of any format; `save`
-and `load` store them in a file; `picture` shows the sparsity pattern. Operators in `workbench.ops` state the format of
+and `load` store them in a file. Operators in `workbench.ops` state the format of
 their result in a table; Python's operators on csr, csc and coo follow SciPy's rules.
 
 How to add a format: write one file in this folder that ends in `register(Format(...))`; `csc.py` is the one to copy.
