@@ -42,7 +42,7 @@ def binned(values, bins):
     return len(edges) + 2, [{at: 1.0} for at in place]
 
 
-def kept(values, scaling="deviation", log=False):
+def kept(values, scaling="none", log=False):
     numbers = [None if is_missing(value) else float(value) for value in values]
     if log:
         numbers = [None if x is None else math.copysign(math.log1p(abs(x)), x) for x in numbers]
@@ -53,7 +53,8 @@ def kept(values, scaling="deviation", log=False):
         "largest": max(map(abs, present)),
         "deviation": math.sqrt(sum((x - mean) ** 2 for x in present) / len(present)),
     }[scaling] or 1.0
-    return 2, [{1: 1.0} if x is None else {0: x / divisor} if x else {} for x in numbers]
+    rows = [{1: 1.0} if x is None else {0: x / divisor} if x else {} for x in numbers]
+    return 1 + (len(present) < len(numbers)), rows
 
 
 def words(values, buckets):

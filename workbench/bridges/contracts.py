@@ -49,7 +49,7 @@ from workbench.bridges.validation_rules import (
     ValidationRule,
 )
 from workbench.data import DataError, Dataset, Feed
-from workbench.data.tables.arrow import arrow
+from workbench.data.tables.texts import arrow
 from workbench.formats.contract import FormatError, is_sound_compressed, refuse
 from workbench.formats.parts import Parts, parts_of
 from workbench.ops import fallback

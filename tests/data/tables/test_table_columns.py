@@ -38,19 +38,19 @@ CELLS = {
 }
 GUESSES = {
     "id": ("ignored", "", "numbers of rows, by its name"),
-    "age": ("number", "binned", "numbers"),
-    "floor": ("category", "one-hot", "whole numbers, few values"),
-    "visits": ("number", "binned", "whole numbers"),
+    "age": ("number", "keep", "numbers"),
+    "floor": ("number", "keep", "whole numbers"),
+    "visits": ("number", "keep", "whole numbers"),
     "city": ("category", "one-hot", "text"),
     "serial": ("ignored", "", "another value in every row, as a name of the row"),
     "remark": ("text", "words", "5.3 words a value"),
     "constant": ("ignored", "", "one value in all rows"),
     "empty": ("ignored", "", "no value"),
-    "mixed": ("number", "binned", "99.8% numbers, but 'oops' in row 399"),
+    "mixed": ("number", "keep", "99.8% numbers, but 'oops' in row 399"),
     "step": ("ignored", "", "counts the rows"),
-    "flag": ("number", "keep", f"0 and 1, {CELLS['flag'].count('0') / COUNT:.1%} zeros"),
-    "bought": ("number", "log", "75.0% zeros"),
-    "share": ("number", "keep", "50.0% zeros"),
+    "flag": ("number", "keep", "whole numbers"),
+    "bought": ("number", "keep", "whole numbers"),
+    "share": ("number", "keep", "numbers"),
     "weight": ("category", "one-hot", "text: a point is read in numbers, and no comma"),
     "click": ("label", "", "its name"),
 }
@@ -91,7 +91,7 @@ def test_a_guess_is_shown_as_a_table(path):
     assert lines[1].split() == ["column", "kind", "encoding", "distinct", "missing", "why"]
     floor = next(line.split() for line in lines if line.startswith("floor"))
     missing = CELLS["floor"].count("") / COUNT
-    assert floor == ["floor", "category", "one-hot", "3", f"{missing:.1%}", "whole", "numbers,", "few", "values"]
+    assert floor == ["floor", "number", "keep", "3", f"{missing:.1%}", "whole", "numbers"]
     without = guess(path, label=None, columns={"columns": {"click": {"kind": "ignored"}}}).label
     assert without.why.startswith("the last column; of two values are: ")
 
@@ -148,9 +148,12 @@ def test_any_name_and_value_survives_a_file(tmp_path):
         ("[columns.age]\nencoding = 'log'", "column 'age' has no kind; it is one of category"),
         (
             "[columns.age]\nkind = 'number'\nencoding = 'one-hot'",
-            "encoding .*'one-hot'; of the kind number it is binned, keep, log",
+            "encoding .*'one-hot'; of the kind number it is keep, binned, log",
         ),
-        ("[columns.age]\nkind = 'number'\nbuckets = 3", "buckets .* is 3; a column of number binned takes bins, edges"),
+        (
+            "[columns.age]\nkind = 'number'\nbuckets = 3",
+            "buckets .* is 3; a column of number keep takes scaling, divisor",
+        ),
         ("[columns.age]\nkind = 'number'\nbins = 0", "bins of column 'age' is 0; it is a whole number from 1"),
         ("[columns.age]\nkind = 'number'\nbins = true", "bins of column 'age' is True; it is a whole number from 1"),
         (
@@ -200,7 +203,7 @@ def test_a_missing_file_of_column_kinds_says_how_to_make_one(path, tmp_path):
             "label is 'age', and in 'click' of the",
         ),
         ({"separator": "ab"}, "separator is 'ab'"),
-        ({"hashed": 0}, "buckets of column 'floor' is 0"),
+        ({"hashed": 0}, "buckets of column 'city' is 0"),
         ({"bins": 0}, "bins of column 'age' is 0"),
     ],
 )

@@ -11,8 +11,8 @@ from tests.support.small_sets import same
 from workbench import data
 from workbench.data import DataError, contract
 from workbench.data.stored import converting
-from workbench.data.tables import quantiles
-from workbench.data.tables.quantiles import Counted, Quantiles, Spread
+from workbench.data.tables import assembly
+from workbench.data.tables.assembly import Sample, Spread
 from workbench.data.text import documents, vowpal_wabbit
 
 pa = pytest.importorskip("pyarrow")
@@ -200,8 +200,7 @@ WRITERS = {
 @pytest.mark.parametrize("name", WRITERS)
 def test_memory_does_not_grow_with_the_file(name, tmp_path, monkeypatch):
     monkeypatch.setattr("workbench.data.tables.blocks.BLOCK_BYTES", 1 << 12)
-    monkeypatch.setattr(quantiles, "EXACT", 64)
-    monkeypatch.setattr(quantiles, "KEPT", 64)
+    monkeypatch.setattr(assembly, "MOST_SAMPLED", 64)
     monkeypatch.setattr(vowpal_wabbit, "AT_ONCE", 1 << 12)
     monkeypatch.setattr(documents, "DOCUMENTS_AT_ONCE", 100)
     peaks = []
@@ -214,24 +213,22 @@ def test_memory_does_not_grow_with_the_file(name, tmp_path, monkeypatch):
     assert peaks[2] < 1.5 * peaks[1]
 
 
-def test_quantiles_are_exact_where_few_numbers_differ_and_near_where_many_do(monkeypatch):
-    monkeypatch.setattr(quantiles, "EXACT", 64)
-    monkeypatch.setattr(quantiles, "KEPT", 64)
-    generator = np.random.default_rng(0)
-    numbers = np.concatenate([generator.lognormal(size=20_000), np.zeros(2000)])
-    generator.shuffle(numbers)
-    for values, ranks_off in ((np.round(numbers), 0), (numbers, 12 / 128)):
-        summary = Quantiles()
-        for part in np.split(values, 100):
-            summary.add(Counted(*np.unique(part, return_counts=True)))
-        cuts = summary.cuts(10)
-        expected = np.unique(np.sort(values)[np.arange(1, 10) * len(values) // 10])
-        if not ranks_off:
-            np.testing.assert_array_equal(cuts, expected[expected > values.min()])
-        shares = np.searchsorted(np.sort(values), cuts) / len(values)
-        assert len(cuts) == 9 or not ranks_off
-        assert ranks_off == 0 or np.abs(shares - np.arange(1, 10) / 10).max() < ranks_off
-        assert np.isin(cuts, values).all()
+@pytest.mark.parametrize(("most", "error"), [(1 << 20, 0), (4096, 0.05)])
+def test_quantiles_are_exact_where_all_numbers_are_held_and_near_where_a_sample_is(monkeypatch, most, error):
+    monkeypatch.setattr(assembly, "MOST_SAMPLED", most)
+    values = np.concatenate([np.random.default_rng(0).lognormal(size=20_000), np.zeros(2000)])
+    np.random.default_rng(1).shuffle(values)
+    sample = Sample()
+    for part in np.split(values, 100):
+        sample.add(part)
+    cuts = sample.cuts(10)
+    expected = np.unique(np.sort(values)[np.arange(1, 10) * len(values) // 10])
+    expected = expected[expected > 0]
+    assert len(cuts) == len(expected)
+    np.testing.assert_allclose(
+        np.searchsorted(np.sort(values), cuts), np.searchsorted(np.sort(values), expected), atol=error * len(values)
+    )
+    assert np.isin(cuts, values).all()
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-300, 1e300])
@@ -239,7 +236,7 @@ def test_the_spread_of_parts_is_that_of_all(scale):
     numbers = np.random.default_rng(0).normal(3, 2, 1000) * scale
     spread = Spread()
     for part in ([], [0.0], numbers[:10], numbers[10:], [0.0]):
-        spread.add(Counted(np.array(part), np.ones(len(part), np.int64)))
+        spread.add(np.array(part))
     every = np.concatenate([[0, 0], numbers])
     assert spread.largest == np.abs(numbers).max()
     np.testing.assert_allclose(spread.deviation() / scale, np.std(every / scale), rtol=1e-12)

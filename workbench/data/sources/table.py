@@ -1,15 +1,12 @@
 """Tables of named columns: CSV, TSV and other separated text, JSON lines, packed or not, and Parquet.
 
-Their blocks are kept after the first pass, so that later passes do not read and split the file again.
+They are in memory while they are encoded, so that later passes do not read and split the file again.
 """
 
 import dataclasses
 import os
-from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, final
-
-import numpy as np
 
 from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks
@@ -17,9 +14,8 @@ from workbench.data.errors import ADVICE_LABELS, ADVICE_LABELS_FILE, DataError, 
 from workbench.data.files.reading import blocks_of_file, dataset_of, reading
 from workbench.data.labels import GUESSED, NONE, Wanted, format_names
 from workbench.data.stored.converting import blocks_of
-from workbench.data.tables.arrow import MISSING_WORDS, Texts, TextStore, arrow
-from workbench.data.tables.assembly import Learned, learn, missing_words
-from workbench.data.tables.blocks import TABLE, Block, Table
+from workbench.data.tables.assembly import Learned, learn
+from workbench.data.tables.blocks import TABLE, Block, Table, joined
 from workbench.data.tables.columns import LAYOUT, Columns, load
 from workbench.data.tables.dialect import dialect_of
 from workbench.data.tables.guessing import (
@@ -38,120 +34,33 @@ from workbench.data.tables.guessing import (
     several_notes,
     unit_note,
 )
-from workbench.data.tables.schema import BINS, Column
 from workbench.data.tables.sparse_fields import SparseTable
-from workbench.data.text.stacking import Growing, stack_with_labels
-from workbench.heap import release_heap
-
-BYTES_VALUE = 12
-"""Bytes that are kept for each value at most, on average; its entry takes 8 in the matrix."""
-BLOCKS_RELEASED = 8
-"""Blocks of a pass after which their memory is given back: the matrix grows meanwhile. That takes 3 ms, and as much
-until new memory is there, so that it is not done for a file of fewer blocks."""
-MOSTLY_DIFFERENT = 0.5
-"""Share of different texts among the rows of a block, from which on numbers are kept without their texts."""
+from workbench.data.text.stacking import stack_with_labels
 
 
 @final
 class HeldTable:
-    """A table that keeps the blocks of `names` when they are first read, in at most `BYTES_VALUE` a value.
+    """A table whose columns `names` are in memory as pyarrow holds them, as one block, for several passes."""
 
-    Columns are kept without words for missing values, and numbers that differ mostly without their texts, unless they
-    are among `as_they_stand`. If texts are so long or so different that they take more, nothing is kept, and each pass
-    reads the file.
-    """
-
-    def __init__(self, table: Table, names: Collection[str], as_they_stand: Collection[str] = ()) -> None:
-        """Wrap `table` so that the columns `names` are kept after the first pass.
-
-        Those in `as_they_stand` unchanged.
-        """
-        self._table, self._wanted, self._as_they_stand = table, names, as_they_stand
+    def __init__(self, table: Table, names: Sequence[str]) -> None:
+        """Read the columns; DataError as the table raises."""
+        self._table, self._names = table, names
         self.path, self.names, self.nested = table.path, table.names, table.nested
-        self._kept: list[Block] = []
-        self._is_whole = False
-        self._without_words, self._without_texts = set[str](), set[str]()
-        self._columns: Mapping[str, Column] = {}
+        self._block: Block | None = None
         self.is_last_pass = False
-        """Whether the next pass is the last one, so that what it has yielded is not kept."""
+        """Whether the next pass is the last one, after which nothing is held."""
 
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
-        """Yield the rows in blocks, {name: Texts} of the columns `names`, from memory if kept, else from the file.
-
-        On the last pass kept blocks are freed as they are yielded. Raises DataError as the wrapped table does.
-        """
-        if self._is_whole and self._kept and set(names) <= self._kept[0].keys() and not self._lacks(names):
-            blocks, count = deque(self._kept), 0
-            if self.is_last_pass:
-                self._kept, self._is_whole = [], False
-            while blocks:
-                block, count = blocks.popleft(), count + 1
-                yield {name: _widen_indices(block[name]) for name in names}
-                if self.is_last_pass and count % BLOCKS_RELEASED == 0:
-                    del block
-                    _release_memory()
-        elif names:
-            yield from self._read(names)
-
-    @property
-    def rows(self) -> int | None:
-        """Number of rows if the table was read and is kept, else None."""
-        blocks = self._kept if self._is_whole else []
-        return sum(len(next(iter(block.values())).numbers) for block in blocks) or None
-
-    def take(self, columns: Columns) -> None:
-        """Store the kinds of the columns, which decide whether what is kept of them suffices."""
-        self._columns = {column.name: column for column in columns}
-
-    def _lacks(self, names: Sequence[str]) -> bool:
-        """Return whether a column must be read again: for other words for missing values, or as text."""
-        for name in self._without_words.intersection(names):
-            column = self._columns.get(name)
-            if column is None or column.kind == "label" or missing_words(column) != MISSING_WORDS:
-                return True
-        return any(self._columns[name].kind != "number" for name in self._without_texts.intersection(names))
-
-    def _read(self, names: Sequence[str]) -> Iterator[Block]:
-        """Yield the blocks of a pass over the file, and keep them while they take at most `BYTES_VALUE` a value.
-
-        If they take more, all are dropped and later passes read the file.
-        """
-        every = [name for name in self.names if name in self._wanted or name in names]
-        taken = values = count = 0
-        stores: dict[TextStore, int] = {}
-        self._kept, is_kept = [], not (self._is_whole or self.is_last_pass)
-        for block in self._table.blocks(every if is_kept else names):
-            yield {name: block[name] for name in names}
-            count += 1
-            if is_kept:
-                self._kept.append({name: self._held(name, texts) for name, texts in block.items()})
-                taken += sum(texts.nbytes for texts in self._kept[-1].values())
-                stores |= {
-                    known.store: known.store.nbytes for texts in self._kept[-1].values() if (known := texts.known)
-                }
-                values += sum(len(texts.numbers) for texts in block.values())
-                if taken + sum(stores.values()) > BYTES_VALUE * values:
-                    self._kept, is_kept, stores = [], False, {}
-        for store in stores:
-            store.close()
-        self._is_whole = True
-        if count >= BLOCKS_RELEASED:
-            _release_memory()  # what the blocks took while they were split
-
-    def _held(self, name: str, texts: Texts) -> Texts:
-        """Return a column of a block as it is kept: cleaned, indices narrowed, differing numbers without texts."""
-        if name in self._as_they_stand:
-            return _narrow_indices(texts)
-        cleaned = texts.cleaned(MISSING_WORDS)
-        if cleaned.numbers is not texts.numbers:
-            self._without_words.add(name)
-        if len(cleaned) > MOSTLY_DIFFERENT * len(texts.numbers):
-            is_whole = cleaned.are_printed_whole()
-            if is_whole or _are_fractions(cleaned.values):
-                self._without_words.add(name)
-                self._without_texts |= set() if is_whole else {name}
-                return cleaned.without_texts()
-        return _narrow_indices(cleaned)
+        """Yield all rows as one block, {name: Texts} of the columns `names`; nothing for a table without rows."""
+        if not names:
+            return
+        if self._block is None:
+            self._block = joined(self._table, self._names)
+        block = {name: self._block[name] for name in names}
+        if self.is_last_pass:
+            self._block = None
+        if len(block[names[0]].codes):
+            yield block
 
     def place(self, row: int) -> str:
         """Return where a row (index from 0) stands in the file, such as "a.csv:12"."""
@@ -160,34 +69,6 @@ class HeldTable:
     def layout(self) -> dict[str, Any]:
         """Return the layout parameters of the wrapped table, by name."""
         return self._table.layout()
-
-
-def _release_memory() -> None:
-    """Return free memory of pyarrow's allocator, and on Linux of the C library, to the system."""
-    arrow().default_memory_pool().release_unused()
-    release_heap()
-
-
-def _narrow_indices(texts: Texts) -> Texts:
-    """Return the texts, copied out of their block, with row indices as int16 if they suffice."""
-    texts.settle()
-    return texts.of_rows(texts.numbers.astype(np.int16 if len(texts) <= np.iinfo(np.int16).max else np.int32))
-
-
-def _widen_indices(texts: Texts) -> Texts:
-    """Return the texts with row indices as int32."""
-    return texts.of_rows(texts.numbers.astype(np.int32, copy=False))
-
-
-def _are_fractions(values: np.ndarray) -> bool:
-    """Return whether all values are finite and some are not whole."""
-    return bool(np.isfinite(values).all()) and bool((np.floor(values) != values).any())
-
-
-def _possible_labels(table: Table, declared: Columns, label: str | None) -> set[str]:
-    """Return the names of columns that are declared as the label, or may be guessed to be it."""
-    possible = {name for name in table.names if name.casefold() in LABELS}
-    return possible | {column.name for column in declared if column.kind == "label"} | {label or "", table.names[-1]}
 
 
 HASHED = "hashed"
@@ -207,7 +88,7 @@ def make(
     decimal: str | None = None,
     encoding: str | None = None,
     hashed: int | None = None,
-    bins: int = BINS,
+    bins: int | None = None,
     unlabelled: str = "refuse",
 ) -> Dataset:
     """Return the table by its columns, each a category, a number, text, the label, or ignored; features in their order.
@@ -221,7 +102,8 @@ def make(
     stands for any number of blanks and tabs. `decimal` is the sign before a fraction, by default a point, or a comma
     where columns stand between semicolons and numbers are written so; `encoding` is that of a text, by default UTF-8,
     or UTF-16 by its mark. `hashed` is the number of buckets for every guessed category, `bins` that of ranges of a
-    guessed number. Rows without a label are refused, or left out with `unlabelled` "skip".
+    guessed number, which is kept as it is by default. Rows without a label are refused, or left out with
+    `unlabelled` "skip".
 
     A value is missing where it is empty, ?, NA, NaN, null, None or \\N; blanks around values are taken off. `kind` of
     labels is `classes`, `numbers` or `multilabel` (commas between several); None guesses: text and up to 1,000
@@ -229,15 +111,15 @@ def make(
     order; a label that is none of them counts to the class `unseen`, or is refused. A file read `like` another has its
     columns, values, ranges and divisors; values that it did not have count as missing ones.
 
-    Memory holds the matrix twice while it is put together, in addition to one block of text. Refused (`DataError`, with
+    Memory holds the table in addition to the matrix while this is put together. Refused (`DataError`, with
     file and line): rows with fewer or more fields, text that is not UTF-8, a label that is missing, infinite numbers,
     and what is no number in a column of numbers.
     """
     with reading(path, TABLE):
         layout = dict(zip(LAYOUT, (separator, header, quotes, decimal, encoding), strict=True))
         learned, facts = _learn_encoding(path, wanted, columns, label, hashed, bins, unlabelled, is_held=True, **layout)
-        entries = Growing(learned.table.rows if isinstance(learned.table, HeldTable) else None)
-        x, labels = stack_with_labels(learned.parts(entries.take), path, entries)
+        parts = list(learned.parts())
+        x, labels = parts[0] if len(parts) == 1 else stack_with_labels(parts, path)
         made = dataset_of("table", x, labels, wanted, path, learned.table.place)
     return dataclasses.replace(made, facts=facts)
 
@@ -262,7 +144,7 @@ def _learn_encoding(
     columns: str | os.PathLike | Mapping[str, Any] | Columns | None = None,
     label: str | None = None,
     hashed: int | None = None,
-    bins: int = BINS,
+    bins: int | None = None,
     unlabelled: str = "refuse",
     is_held: bool = False,
     **layout: Any,
@@ -283,12 +165,9 @@ def _learn_encoding(
         declared = dataclasses.replace(declared, columns=tuple(one for one in declared if one.kind != "label"))
     if is_held and not isinstance(table, SparseTable):
         unused = {column.name for column in declared if column.kind == "ignored"}
-        names = set(declared.names if declared.ignores_others else table.names) - table.nested - unused
-        own_words = {column.name for column in declared if missing_words(column) != MISSING_WORDS}
-        table = HeldTable(table, names, own_words | _possible_labels(table, declared, label))
+        names = {*(declared.names if declared.ignores_others else table.names), *filter(None, [label])}
+        table = HeldTable(table, [name for name in table.names if name in names - table.nested - unused])
     found = guessed(table, declared, label, hashed, bins, guesses_label=wanted.kind != NONE, is_shown=False)
-    if isinstance(table, HeldTable):
-        table.take(found)
     if found.label is None and wanted.kind != NONE:
         if len(table.names) == 1:
             what = f"{table.path} has one column, {table.names[0]!r}, and no column of labels"

@@ -1,45 +1,140 @@
 """A table into a matrix and labels, block by block; what a block needs of all rows is learned in a pass before."""
 
 import dataclasses
-import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, Protocol, final
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import DTypeLike
 
 from workbench.data.errors import DataError, column_advice, reader_option_advice
 from workbench.data.labels import NONE, Wanted
-from workbench.data.tables.arrow import (
-    LARGEST_FLOAT32,
+from workbench.data.tables.blocks import Block, Table
+from workbench.data.tables.schema import BUCKETS, Column
+from workbench.data.tables.sparse_fields import SparseTable
+from workbench.data.tables.texts import (
     MISSING_WORDS,
-    Encoded,
-    Encoder,
-    OfTexts,
+    Distinct,
     Texts,
     WrongValueError,
     arrow,
-    each_number,
     first_row,
     hashed,
-    is_each_number,
-    mask_of,
-    of_rows,
+    places_of,
     read_amounts,
-    values_of,
+    strings_of,
 )
-from workbench.data.tables.blocks import Block, Table
-from workbench.data.tables.compiled import count_rows, find_ranges, put_in_each_row, put_one_each, put_several_each
-from workbench.data.tables.quantiles import Counted, Quantiles, Spread
-from workbench.data.tables.schema import BUCKETS, Column
-from workbench.data.tables.sparse_fields import SparseTable
-from workbench.data.tables.splitting import Scratch
-from workbench.data.tables.vocabulary import Vocabulary
 from workbench.formats.compressed import INT32_LIMIT, assemble, index_dtype
 
-# Numbers into columns of the matrix: ranges of equally many rows, the number itself, or its logarithm.
+LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
+MOST_SAMPLED = 1 << 18
+"""Rows of a column, at most, whose ranges are found exactly; beyond, they are those of a random sample."""
+
+
+@final
+@dataclass(frozen=True)
+class Encoded:
+    """Columns `width` of the matrix that came of some rows of one column of the table.
+
+    `indices` int32 and `values` float32, None for ones, are the entries. With `lengths` None they are one a row, and
+    none if the index is -1; else so many a row, int32 [rows], sorted in each.
+    """
+
+    width: int
+    indices: np.ndarray
+    values: np.ndarray | None = None
+    lengths: np.ndarray | None = None
+
+
+class Encoder(Protocol):
+    """Encodes one column, block by block; where it is not `is_learned`, an encoder of what this one learned does."""
+
+    is_learned: bool
+    column: Column
+
+    def learn(self, texts: Texts, row: int) -> None:
+        """Add some rows to the statistics; `row` is the index of their first.
+
+        Raises WrongValueError for invalid values.
+        """
+
+    def learned(self) -> Column:
+        """Return the column with its values, edges or divisor, so that rows can be encoded one by one."""
+
+    def encode(self, texts: Texts, row: int) -> Encoded:
+        """Return the matrix entries of some rows; `row` is the index of their first, used in WrongValueError."""
+
+
+# Numbers into columns of the matrix: the number itself, its logarithm, or ranges of equally many rows.
+
+
+@final
+class Spread:
+    """Largest magnitude of numbers, and the deviation from their mean, combined as of two samples (Chan et al. 1979).
+
+    Sums are of the widest floating-point numbers, so that squares of few are infinite.
+    """
+
+    def __init__(self) -> None:
+        """Start without numbers."""
+        self.largest, self._count = 0.0, 0
+        self._mean = self._squares = np.longdouble(0)
+
+    def add(self, numbers: np.ndarray) -> None:
+        """Add finite numbers, float64 [n]."""
+        if not len(numbers):
+            return
+        self.largest = max(self.largest, float(np.abs(numbers).max()))
+        wide = numbers.astype(np.longdouble)
+        mean, total = wide.mean(), self._count + len(numbers)
+        apart = mean - self._mean
+        self._squares += ((wide - mean) ** 2).sum() + apart**2 * self._count * len(numbers) / total
+        self._mean += apart * len(numbers) / total
+        self._count = total
+
+    def deviation(self) -> float:
+        """Return the population standard deviation, 0.0 without numbers; the largest magnitude if it is infinite."""
+        deviation = float(np.sqrt(self._squares / max(self._count, 1)))
+        return deviation if np.isfinite(deviation) else self.largest
+
+
+@final
+class Sample:
+    """All numbers up to `MOST_SAMPLED`, beyond these a random sample of at least half as many."""
+
+    def __init__(self) -> None:
+        """Start without numbers."""
+        self._parts: list[np.ndarray] = []
+        self._count, self._each = 0, 1.0
+        self._random = np.random.default_rng(0)
+
+    def add(self, numbers: np.ndarray) -> None:
+        """Add numbers, float64 [n], each with the probability that those before were kept with."""
+        self._parts.append(numbers if self._each == 1 else self._thinned(numbers, self._each))
+        self._count += len(self._parts[-1])
+        while self._count > MOST_SAMPLED:
+            self._parts = [self._thinned(np.concatenate(self._parts), 0.5)]
+            self._count, self._each = len(self._parts[0]), self._each / 2
+
+    def _thinned(self, numbers: np.ndarray, share: float) -> np.ndarray:
+        """Return a random `share` of the numbers."""
+        return numbers[self._random.random(len(numbers)) < share]
+
+    def cuts(self, bins: int) -> np.ndarray:
+        """Return at most `bins - 1` increasing numbers that cut the sample into ranges of about equal row counts.
+
+        Each is one of the numbers, and above the smallest, so that no range is empty. The array is empty without
+        numbers.
+
+        >>> sample = Sample()
+        >>> sample.add(np.array([0.0, 0, 0, 1, 2, 3, 4]))
+        >>> sample.cuts(4).tolist()
+        [1.0, 3.0]
+        """
+        numbers = np.sort(np.concatenate(self._parts)) if self._parts else np.empty(0)
+        cuts = np.unique(numbers[np.arange(1, bins) * len(numbers) // bins]) if len(numbers) else numbers
+        return cuts[cuts > numbers[0]] if len(cuts) else cuts
 
 
 @final
@@ -54,56 +149,55 @@ class Numbers:
         self.column, self.is_binned = column, column.encoding == "binned"
         is_scaled = column.divisor is not None or column.scaling == "none"
         self.is_learned = column.edges is not None if self.is_binned else is_scaled
-        self._quantiles, self._spread = Quantiles(), Spread()
-        self._edges = np.array(column.edges or (), np.float64)
+        self._sample, self._spread = Sample(), Spread()
 
     def learn(self, texts: Texts, row: int) -> None:
-        """Add some rows to the quantiles (binned) or to the spread (kept or log) of the column.
+        """Add some rows to the sample (binned) or to the spread (kept or log) of the column.
 
         Missing values are skipped. `row` is the index of the first row in the table. Raises WrongValueError with the
         row of a text that is not a finite number.
         """
-        numbers = self._numbers(texts, row)
-        if self.is_binned and is_each_number(texts.numbers):
-            self._quantiles.add(Counted(numbers, np.broadcast_to(np.int64(1), len(numbers))))
-            return
-        counts = np.zeros(len(texts), np.int64)
-        count_rows(texts.numbers, counts)
-        some = Counted(numbers[counts > 0], counts[counts > 0])
+        numbers = texts.of_rows(self._numbers(texts, row), np.nan)
+        numbers = numbers if texts.is_each else numbers[texts.codes >= 0]
         if self.is_binned:
-            self._quantiles.add(some)
+            self._sample.add(numbers)
         else:
-            self._spread.add(some)
+            self._spread.add(numbers)
 
     def learned(self) -> Column:
         """Return the column with its quantile `edges`, or its `divisor` (largest or deviation; 1.0 if 0)."""
         if self.is_binned:
-            return dataclasses.replace(self.column, edges=tuple(self._quantiles.cuts(self.column.bins or 1).tolist()))
+            return dataclasses.replace(self.column, edges=tuple(self._sample.cuts(self.column.bins or 1).tolist()))
         divisor = self._spread.largest if self.column.scaling == "largest" else self._spread.deviation()
         return dataclasses.replace(self.column, divisor=divisor or 1.0)
 
     def encode(self, texts: Texts, row: int) -> Encoded:
         """Return one entry per row: the index of its range with value 1, or the scaled number in column 0.
 
-        Missing values have an entry in the last column. A scaled 0 has no entry (index -1). Raises WrongValueError for
-        text or values beyond float32; `row` is the index of the first row.
+        Missing values have an entry in the last column. A scaled 0 has no entry (index -1). Range i holds
+        edges[i - 1] <= number < edges[i]. Raises WrongValueError for text or values beyond float32; `row` is the index
+        of the first row.
         """
         numbers = self._numbers(texts, row)
-        return self._bin_numbers(numbers, texts) if self.is_binned else self._kept(numbers, texts, row)
+        if not self.is_binned:
+            return self._kept(numbers, texts, row)
+        ranges = np.searchsorted(self.column.edges or (), numbers, side="right").astype(np.int32)
+        width = len(self.column.edges or ()) + 1
+        if self.column.optional:
+            return Encoded(width, texts.of_rows(ranges, -1))
+        return Encoded(width + 1, texts.of_rows(ranges, width))
 
     def _numbers(self, texts: Texts, row: int) -> np.ndarray:
-        """Return the number of each distinct text, float64 [texts]; sign(x) * log(1 + |x|) if the encoding is "log".
+        """Return the number of each value, float64 [values]; sign(x) * log(1 + |x|) if the encoding is "log".
 
-        Raises WrongValueError with the index (from `row`) of the first row whose text is not a finite number; texts
+        Raises WrongValueError with the index (from `row`) of the first row whose value is not a finite number; values
         that no row refers to are allowed.
         """
-        numbers, _ = read_amounts(texts)
+        numbers, _ = read_amounts(texts, booleans=True)
         wrong = ~np.isfinite(numbers)
-        if wrong.any():
-            wrong[np.setdiff1d(np.flatnonzero(wrong), texts.numbers)] = False  # texts that no row has
-            if wrong.any():
-                at, text = first_row(texts, wrong)
-                raise WrongValueError(row + at, self._refusal(text))
+        if wrong.any() and texts.of_rows(wrong, False).any():
+            at, text = first_row(texts, wrong)
+            raise WrongValueError(row + at, self._refusal(text))
         return np.sign(numbers) * np.log1p(np.abs(numbers)) if self.column.encoding == "log" else numbers
 
     def _refusal(self, text: str) -> str:
@@ -114,35 +208,23 @@ class Numbers:
         what = f"column {self.column.name!r} holds numbers, and {shown} is no finite one.\n{taken_out}"
         return f"{what} If it stands for none: {advice}."
 
-    def _bin_numbers(self, numbers: np.ndarray, texts: Texts) -> Encoded:
-        """Return the index of the range of each row, float64 `numbers` [texts]; missing values have the last index.
-
-        Range i holds edges[i - 1] <= number < edges[i]; there are len(edges) + 1 ranges and one more column for
-        missing.
-        """
-        edges = self._edges
-        ranges = np.empty(len(numbers), np.int32)
-        find_ranges(edges, numbers, ranges)  # edges[i - 1] <= number < edges[i]
-        if self.column.optional:
-            return Encoded(len(edges) + 1, of_rows(ranges, -1, texts.numbers))
-        return Encoded(len(edges) + 2, of_rows(ranges, len(edges) + 1, texts.numbers))
-
     def _kept(self, numbers: np.ndarray, texts: Texts, row: int) -> Encoded:
         """Return the numbers divided by the column's divisor as values of column 0; missing rows have a 1 in column 1.
 
-        `numbers` is float64 [texts]. Zeros get the index -1 (no entry). Raises WrongValueError for values beyond
+        `numbers` is float64 [values]. Zeros get the index -1 (no entry). Raises WrongValueError for values beyond
         float32, with the row counted from `row`.
         """
-        with np.errstate(over="ignore"):  # refused below
+        with np.errstate(over="ignore", invalid="ignore"):  # refused below
             values = numbers / (self.column.divisor or 1.0)
-        if (beyond := np.abs(values) > LARGEST_FLOAT32).any():
-            at = int(np.argmax(of_rows(beyond, False, texts.numbers)))
+            beyond = np.abs(values) > LARGEST_FLOAT32
+        if beyond.any() and texts.of_rows(beyond, False).any():
+            at = int(np.argmax(texts.of_rows(beyond, False)))
             advice = column_advice(self.column.name, kind="number", encoding="log")
-            what = f"column {self.column.name!r} holds {values[beyond][0]:g}, which float32 does not"
+            what = f"column {self.column.name!r} holds {values[texts.codes[at]]:g}, which float32 does not"
             raise WrongValueError(row + at, f"{what}.\nBy logarithms: {advice}.")
         is_optional = self.column.optional
-        values = of_rows(values.astype(np.float32), 0 if is_optional else 1, texts.numbers)
-        indices = (texts.numbers < 0).astype(np.int32)
+        values = texts.of_rows(values.astype(np.float32), 0 if is_optional else 1)
+        indices = (texts.codes < 0).astype(np.int32)
         indices[values == 0] = -1  # zeros are not stored
         return Encoded(1 if is_optional else 2, indices, values)
 
@@ -185,23 +267,23 @@ class LabelColumn:
         """
         if self.wanted.kind == "multilabel":
             return
-        if (texts.numbers < 0).any():
+        if (texts.codes < 0).any():
             missing = f"column {self.column.name!r} has no label here; each row needs one.\n{_WITHOUT_SUCH_ROWS}"
-            raise WrongValueError(row + int(np.argmin(texts.numbers)), missing)
+            raise WrongValueError(row + int(np.argmin(texts.codes)), missing)
         self._refuse_long(texts, row)
         numbers, is_amount = read_amounts(texts)
         if is_amount.any():
             self._note_amounts(texts, row, is_amount)
         is_text = np.isnan(numbers)
-        row_is_text = of_rows(is_text, False, texts.numbers)
+        row_is_text = texts.of_rows(is_text, False)
         if row_is_text.any():
             at, text = first_row(texts, is_text)
             self.first_text = self.first_text or (row + at, text)
-            words = texts.distinct.filter(mask_of(is_text)).to_pylist()
+            words = texts.texts.filter(arrow().array(is_text)).to_pylist()
             self.are_words_for_missing &= set(words) <= set(MISSING_WORDS)
-        self.rows += len(texts.numbers)
+        self.rows += len(texts.codes)
         self.rows_of_text += int(row_is_text.sum())
-        self.are_whole = self.are_whole and _whole(texts.distinct) is not None
+        self.are_whole = self.are_whole and _whole(texts.texts) is not None
 
     def _note_amounts(self, texts: Texts, row: int, is_amount: np.ndarray) -> None:
         """Update the first label, row count and set of texts of labels with currency, digit groups or percent sign.
@@ -211,9 +293,9 @@ class LabelColumn:
         """
         at, text = first_row(texts, is_amount)
         self.first_amount = self.first_amount or (row + at, text)
-        self.rows_of_amounts += int(of_rows(is_amount, False, texts.numbers).sum())
+        self.rows_of_amounts += int(texts.of_rows(is_amount, False).sum())
         if len(self._amounts) <= MOST_NAMES:
-            self._amounts |= set(texts.distinct.filter(mask_of(is_amount)).to_pylist())
+            self._amounts |= set(texts.texts.filter(arrow().array(is_amount)).to_pylist())
 
     @property
     def are_amounts(self) -> bool:
@@ -250,26 +332,26 @@ class LabelColumn:
         Call `check` before. Raises WrongValueError, of the first row, for text among labels that held none until then.
         """
         if self.wanted.kind == "multilabel":
-            names = [tuple(filter(None, map(str.strip, text.split(",")))) for text in texts.distinct.to_pylist()]
-            return [() if number < 0 else names[number] for number in texts.numbers]
+            names = [tuple(filter(None, map(str.strip, text.split(",")))) for text in texts.texts.to_pylist()]
+            return [() if number < 0 else names[number] for number in texts.codes]
         if self.first_text is not None:
-            return np.array(texts.distinct.to_pylist(), str)[texts.numbers]
-        numbers = _whole(texts.distinct) if self.are_whole else read_amounts(texts)[0]
+            return np.array(texts.texts.to_pylist(), str)[texts.codes]
+        numbers = _whole(texts.texts) if self.are_whole else read_amounts(texts)[0]
         if numbers is None:
             what = (
                 f"the labels in column {self.column.name!r} were numbers when the file was read first, and are text now"
             )
             raise WrongValueError(0, f"{what}. Read it again when it is complete.")
-        return numbers[texts.numbers]
+        return numbers[texts.codes]
 
     def _refuse_long(self, texts: Texts, row: int) -> None:
         """Raise WrongValueError with the row of a label longer than `LONGEST` characters.
 
         `row` is the block's first index.
         """
-        lengths = values_of(arrow().compute.utf8_length(texts.distinct), np.int32)
+        lengths = arrow().compute.utf8_length(texts.texts).to_numpy()
         if (lengths > LONGEST).any():
-            at = int(np.argmax(lengths[texts.numbers] > LONGEST))
+            at = int(np.argmax(texts.of_rows(lengths, 0) > LONGEST))
             advice = "name the column of labels: label = ..."
             raise WrongValueError(row + at, f"the label has {lengths.max():,} characters, at most {LONGEST}; {advice}.")
 
@@ -278,7 +360,7 @@ def _whole(distinct: Any) -> np.ndarray | None:
     """Return a pyarrow string array as int64 [texts]; None if a text is not a plain whole number."""
     pa = arrow()
     try:
-        return values_of(distinct.cast(pa.int64()), np.int64)
+        return distinct.cast(pa.int64()).to_numpy()
     except pa.ArrowInvalid:
         return None
 
@@ -302,38 +384,37 @@ class OneHot:
     """
 
     def __init__(self, column: Column) -> None:
-        """Set up the vocabulary from the column's values; `is_learned` if it has any, empty otherwise."""
+        """Take the column's values; `is_learned` if it has any."""
         self.column, self.is_learned = column, column.values is not None
-        self.vocabulary = Vocabulary(column.values or ())
-        self._find = OfTexts(self.vocabulary.find)
+        self._distinct = Distinct()
+        self._values = strings_of(column.values or ())
 
     def learn(self, texts: Texts, row: int) -> None:
-        """Add the texts of some rows to the vocabulary. O(rows + values).
+        """Add the texts of some rows to the values. O(rows + values).
 
         Raises WrongValueError for more than `MOST_VALUES` values; `row` is the index of the first row.
         """
-        numbers = self.vocabulary.add(texts)
-        if len(self.vocabulary) > MOST_VALUES:
+        self._distinct.add(texts.texts)
+        if self._distinct.held > MOST_VALUES and len(self._distinct.array()) > MOST_VALUES:
             advice = column_advice(self.column.name, kind="category", encoding="hashed")
-            at, _ = first_row(texts, numbers >= MOST_VALUES)
+            at, _ = first_row(texts, places_of(texts.texts, self._distinct.array()) >= MOST_VALUES)
             raise WrongValueError(
                 row + at, f"column {self.column.name!r} has more than {MOST_VALUES:,} values.\nBy hashing: {advice}."
             )
 
     def learned(self) -> Column:
         """Return the column with its distinct values in code point order."""
-        return self.column.with_values(self.vocabulary.in_order())
+        return self.column.with_values(self._distinct.in_order())
 
     def encode(self, texts: Texts, row: int) -> Encoded:
         """Return one entry of value 1 per row: the index of its value; missing and unknown values have the last index.
 
         `row` is not used.
         """
-        numbers, count = self._find(texts), len(self.vocabulary)
+        places, count = places_of(texts.texts, self._values), len(self._values)
         if self.column.optional:
-            return Encoded(count, of_rows(numbers, -1, texts.numbers))
-        numbers = np.where(numbers < 0, np.int32(count), numbers)
-        return Encoded(count + 1, of_rows(numbers, count, texts.numbers))
+            return Encoded(count, texts.of_rows(places, -1))
+        return Encoded(count + 1, texts.of_rows(np.where(places < 0, np.int32(count), places), count))
 
 
 @final
@@ -372,11 +453,10 @@ class Hashed:
         """Store the column and its buckets."""
         self.column, self._buckets = column, Buckets(column)
         self.is_learned = self._buckets.is_learned
-        self._find = OfTexts(lambda texts: self._buckets.find(texts.distinct))
 
     def learn(self, texts: Texts, row: int) -> None:
         """Note the buckets that occur in some rows; `row` is not used."""
-        self._buckets.learn(texts.distinct)
+        self._buckets.learn(texts.texts)
 
     def learned(self) -> Column:
         """Return the column with the buckets that occur."""
@@ -388,8 +468,8 @@ class Hashed:
         `row` is not used. O(rows + characters of distinct texts).
         """
         width, is_optional = self._buckets.width, self.column.optional
-        numbers = of_rows(self._find(texts), -1 if is_optional else width, texts.numbers)
-        return Encoded(width + (not is_optional), numbers)
+        places = texts.of_rows(self._buckets.find(texts.texts), -1 if is_optional else width)
+        return Encoded(width + (not is_optional), places)
 
 
 @final
@@ -405,20 +485,20 @@ class Bag:
         self._buckets = Buckets(column)
         self._is_hashed = column.encoding == "hashed"
         self.is_learned = self._buckets.is_learned if self._is_hashed else column.values is not None
-        self._vocabulary = Vocabulary(column.values or ())
+        self._distinct, self._values = Distinct(), strings_of(column.values or ())
 
     def learn(self, texts: Texts, row: int) -> None:
         """Add the words or parts of some rows; `row` is the index of their first.
 
         Raises WrongValueError for more than `MOST_VALUES` parts.
         """
-        words = self._split(texts.distinct)[1].dictionary
+        words = self._split(texts.texts)[1].dictionary
         words = words.filter(arrow().compute.not_equal(words, ""))
         if self.column.kind == "text":
             self._buckets.learn(words)
-        if not self._is_hashed and len(self._vocabulary) <= self._most:
-            self._vocabulary.add(Texts(words, each_number(len(words))))
-        if self.column.kind != "text" and len(self._vocabulary) > MOST_VALUES:
+        if not self._is_hashed and (self._distinct.held <= self._most or len(self._distinct.array()) <= self._most):
+            self._distinct.add(words)
+        if self.column.kind != "text" and self._distinct.held > MOST_VALUES < len(self._distinct.array()):
             what = f"column {self.column.name!r} has more than {MOST_VALUES:,} values between {self.column.separator!r}"
             raise WrongValueError(row, f"{what}.\nAs text: {column_advice(self.column.name, kind='text')}.")
 
@@ -429,20 +509,20 @@ class Bag:
 
     def learned(self) -> Column:
         """Return the column with its words or parts in code point order, with its buckets if there are too many."""
-        if self._is_hashed or len(self._vocabulary) > self._most:
+        if self._is_hashed or len(self._distinct.array()) > self._most:
             kept, buckets = self._buckets.kept(), self._buckets.buckets
             return dataclasses.replace(self.column, encoding="hashed", buckets=buckets, kept=kept)
-        return self.column.with_values(self._vocabulary.in_order())
+        return self.column.with_values(self._distinct.in_order())
 
     def encode(self, texts: Texts, row: int) -> Encoded:
         """Return the entries of each row: one per distinct column, counts of words or ones, indices sorted.
 
         A missing value has the last index. `row` is not used. O(entries + characters of distinct texts).
         """
-        width = self._buckets.width if self._is_hashed else len(self._vocabulary)
-        lengths, indices, counts = self._bags(texts.distinct, width)
+        width = self._buckets.width if self._is_hashed else len(self._values)
+        lengths, indices, counts = self._bags(texts.texts, width)
         starts = np.cumsum(lengths) - lengths
-        of_row, length = starts[texts.numbers], lengths[texts.numbers]
+        of_row, length = starts[texts.codes], lengths[texts.codes]
         before = np.cumsum(length) - length
         entries = np.arange(length.sum()) + np.repeat(of_row - before, length)
         width += not self.column.optional
@@ -466,10 +546,8 @@ class Bag:
         sorted by index in each text. The appended last text, one entry in column `width`, stands for a missing value.
         """
         parents, words = self._split(distinct)
-        if self._is_hashed:
-            of_word = self._buckets.find(words.dictionary)
-        else:
-            of_word = self._vocabulary.find(Texts(words.dictionary, each_number(len(words.dictionary))))
+        known = words.dictionary
+        of_word = self._buckets.find(known) if self._is_hashed else places_of(known, self._values)
         is_word = arrow().compute.binary_length(words.dictionary).to_numpy(zero_copy_only=False) > 0
         index = np.where(is_word, of_word, -1)[words.indices.to_numpy()]
         text = parents[index >= 0].astype(np.int64)
@@ -494,13 +572,8 @@ ENCODERS: dict[tuple[str, str], Callable[[Column], Encoder]] = {
 """What encodes a column of each kind and encoding."""
 
 
-Room = Callable[[int, int, np.dtype], tuple[np.ndarray, np.ndarray]]
-"""Where entries are written: (rows, entries, dtype of indices) to arrays of indices and float32 values, [entries]."""
-
-
-def _new_arrays(rows: int, count: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    """Return new arrays for the indices and values of `count` entries; `rows` is not used."""
-    return np.empty(count, dtype), np.empty(count, np.float32)
+ROWS_AT_ONCE = 1 << 12
+"""Rows whose entries are put in place at once."""
 
 
 class Part(NamedTuple):
@@ -520,27 +593,26 @@ class Learned:
     labels: LabelColumn | None
     """The labels; None of a table that is read without."""
 
-    def parts(self, room: Room | None = None) -> Iterator[Part]:
+    def parts(self) -> Iterator[Part]:
         """Yield all rows in order as `Part`s: a CSR block [rows, features] and its labels (zeros if none).
 
-        Reads the table once; memory holds one block. Entries are written where `room` says, by default into new arrays;
-        with `room` a part is valid until the next one is asked for. Raises DataError with file and line for a value
-        that its column cannot hold.
+        Reads the table once; memory holds one block. Raises DataError with file and line for a value that its column
+        cannot hold.
         """
         encoders = {column.name: _encoder(column) for column in features_of(self.columns)}
         label = [] if self.labels is None else [self.labels.column]
-        words, scratch = _words([*features_of(self.columns), *label]), Scratch()
+        words = _words([*features_of(self.columns), *label])
         try:
             if isinstance(self.table, SparseTable):
-                x = _matrix_of_fields(self.table, encoders, words, room or _new_arrays)
+                x = _matrix_of_fields(self.table, encoders, words)
                 of_label = [block[label[0].name] for block, _ in _blocks(self.table, _words(label))]
                 yield Part(x, np.zeros(self.table.rows) if self.labels is None else self.labels.labels(of_label[0]))
                 return
             for block, row in _blocks(self.table, words):
-                encoded = [encoder.encode(block[name], row) for name, encoder in encoders.items()]
-                rows = len(next(iter(block.values())).numbers)
+                rows = len(next(iter(block.values())).codes)
                 labels = np.zeros(rows) if self.labels is None else self.labels.labels(block[label[0].name])
-                yield Part(matrix(encoded, rows, room or _new_arrays, scratch), labels)
+                encoded = [encoder.encode(block.pop(name), row) for name, encoder in encoders.items()]
+                yield Part(matrix(encoded, rows), labels)
         except WrongValueError as error:
             raise DataError(f"{self.table.place(error.row)}: {error}") from None
 
@@ -582,7 +654,7 @@ def learn(table: Table, columns: tuple[Column, ...], wanted: Wanted) -> Learned:
 
 
 def _matrix_of_fields(
-    table: SparseTable, encoders: Mapping[str, Encoder], words: Mapping[str, tuple[str, ...]], room: Room
+    table: SparseTable, encoders: Mapping[str, Encoder], words: Mapping[str, tuple[str, ...]]
 ) -> scipy.sparse.csr_array:
     """Return the columns of a table that is held by its fields as canonical CSR, float32. O(entries + names)."""
     rows, indices, values, width = [np.empty(0, np.int32)], [np.empty(0, np.int64)], [np.empty(0, np.float32)], 0
@@ -600,9 +672,7 @@ def _matrix_of_fields(
     made = scipy.sparse.coo_array(entries, shape=(table.rows, width)).tocsr()
     made.sort_indices()
     dtype = index_dtype(table.rows, width, made.nnz)
-    held = room(table.rows, made.nnz, dtype)
-    held[0][:], held[1][:] = made.indices, made.data
-    return assemble("csr", made.indptr.astype(dtype), *held, made.shape)
+    return assemble("csr", made.indptr.astype(dtype), made.indices.astype(dtype), made.data, made.shape)
 
 
 def features_of(columns: tuple[Column, ...]) -> list[Column]:
@@ -630,7 +700,7 @@ def _blocks(table: Table, words: Mapping[str, tuple[str, ...]]) -> Iterator[tupl
     row = 0
     for block in table.blocks(list(words)):
         yield {name: texts.cleaned(words[name]) for name, texts in block.items()}, row
-        row += len(next(iter(block.values())).numbers)
+        row += len(next(iter(block.values())).codes)
 
 
 def missing_words(column: Column) -> tuple[str, ...]:
@@ -640,70 +710,40 @@ def missing_words(column: Column) -> tuple[str, ...]:
     return tuple(word for word in words if word not in named) if named else words
 
 
-def _stack(columns: list[np.ndarray], name: str, dtype: DTypeLike, rows: int, scratch: Scratch) -> np.ndarray:
-    """Return the columns, [rows] each, one below the other in the buffer `name` of `scratch`, [columns, rows]."""
-    stacked = scratch.take(name, dtype, len(columns), rows)
-    for held, column in zip(stacked, columns, strict=True):
-        held[:] = column
-    return stacked
-
-
-def _put_one_each(
-    encoded: list[Encoded], first: int, free: np.ndarray, indices: np.ndarray, data: np.ndarray, scratch: Scratch
-) -> None:
-    """Write the entries of encoded columns that have at most one per row into the CSR arrays `indices` and `data`.
-
-    `first` is the feature index of the first column. `free` int64 [rows] is the next free position of each row; all
-    three arrays are changed in place.
-    """
-    with_values = [one.values for one in encoded if one.values is not None]
-    values = _stack(with_values, "values", np.float32, len(free), scratch)
-    has_values = np.array([one.values is not None for one in encoded])
-    firsts = first + np.cumsum([0, *(one.width for one in encoded[:-1])])
-    places = np.where(has_values, np.cumsum(has_values) - 1, -1)
-    columns = _stack([one.indices for one in encoded], "columns", np.int32, len(free), scratch)
-    put_one_each(columns, values, firsts, places, free, indices, data)
-
-
-def _full_rows(encoded: list[Encoded], rows: int, width: int, room: Room, scratch: Scratch) -> scipy.sparse.csr_array:
-    """Return encoded columns side by side as canonical CSR [rows, width] if each has one entry in every row."""
-    each = len(encoded)
-    dtype = index_dtype(rows, width, rows * each)
-    indices, data = room(rows, rows * each, dtype)
-    data[:] = 1
-    firsts = np.cumsum([0, *(one.width for one in encoded[:-1])])
-    put_in_each_row(_stack([one.indices for one in encoded], "columns", np.int32, rows, scratch), firsts, indices)
-    for place, one in enumerate(encoded):
-        if one.values is not None:
-            data[place::each] = one.values
-    return assemble("csr", np.arange(rows + 1, dtype=dtype) * dtype.type(each), indices, data, (rows, width))
-
-
-def matrix(encoded: list[Encoded], rows: int, room: Room, scratch: Scratch) -> scipy.sparse.csr_array:
+def matrix(encoded: list[Encoded], rows: int) -> scipy.sparse.csr_array:
     """Return the encoded columns side by side as canonical CSR, float32 [rows, sum of widths]. O(entries).
 
-    Entries are written where `room` says, work arrays come from `scratch`. Raises DataError if the widths sum to 2**31
-    or more.
+    Raises DataError if the widths sum to 2**31 or more.
     """
     width = sum(one.width for one in encoded)
     if width > INT32_LIMIT:
         raise DataError(f"The columns make {width:,} features; at most 2**31 - 1 are held: hash into fewer buckets.")
-    are_in_each_row = [one.lengths is None and one.indices.min(initial=0) >= 0 for one in encoded]
-    if all(are_in_each_row):
-        return _full_rows(encoded, rows, width, room, scratch)
     lengths = np.zeros(rows, np.int64)
-    for one, is_in_each_row in zip(encoded, are_in_each_row, strict=True):
-        lengths += 1 if is_in_each_row else one.indices >= 0 if one.lengths is None else one.lengths
+    for one in encoded:
+        lengths += one.indices >= 0 if one.lengths is None else one.lengths
     indptr = np.concatenate([[0], np.cumsum(lengths)])
     dtype = index_dtype(rows, width, int(indptr[-1]))
-    indices, data = room(rows, int(indptr[-1]), dtype)
-    free, first = indptr[:-1].copy(), 0  # the next free place of each row
-    for is_one_each, group in itertools.groupby(encoded, lambda one: one.lengths is None):
-        some = list(group)
-        if is_one_each:
-            _put_one_each(some, first, free, indices, data, scratch)
-        for one in () if is_one_each else some:
-            put_several_each(one.indices, one.values, one.lengths, first, free, indices, data)
+    indices, data = np.empty(indptr[-1], dtype), np.empty(indptr[-1], np.float32)
+    ends = [None if one.lengths is None else np.cumsum(one.lengths) for one in encoded]
+    for start in range(0, rows, ROWS_AT_ONCE):  # whose entries are in the cache
+        some = slice(start, start + ROWS_AT_ONCE)
+        free, first = indptr[:-1][some].copy(), 0  # the next free place of each row
+        for one, end in zip(encoded, ends, strict=True):
+            if end is None or one.lengths is None:
+                found, values = one.indices[some], None if one.values is None else one.values[some]
+                is_entry = found >= 0
+                places = free
+                if not is_entry.all():
+                    found, places = found[is_entry], free[is_entry]
+                    values = None if values is None else values[is_entry]
+                free = free + is_entry
+            else:
+                length, entries = one.lengths[some], slice(end[start] - one.lengths[start], end[some][-1])
+                found, values = one.indices[entries], None if one.values is None else one.values[entries]
+                before = np.cumsum(length) - length
+                places = np.repeat(free - before, length) + np.arange(len(found))
+                free = free + length
+            indices[places] = found + dtype.type(first)
+            data[places] = 1 if values is None else values
             first += one.width
-        first += sum(one.width for one in some) if is_one_each else 0
     return assemble("csr", indptr.astype(dtype), indices, data, (rows, width))

@@ -1,33 +1,29 @@
-"""Tables block by block, so that memory holds some thousand rows and not the file: CSV and its kin, JSON, and Parquet.
+"""Tables block by block, or whole in memory as pyarrow holds them: CSV and its kin, JSON, Parquet, Feather and frames.
 
-Each gives its columns as texts; a number that Parquet or JSON holds is the text that it is written as.
+Text stays text until a column is known to hold numbers; numbers of Parquet, Feather and frames are numbers.
 """
 
 import csv
 import functools
-import io
 import itertools
-import mmap
 import os
 import re
-import threading
-from collections.abc import Collection, Iterator, Sequence
-from typing import Any, BinaryIO, Protocol, final
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol, final
 
 from workbench.data.errors import DataError
-from workbench.data.files.opened import compression_of, map_blocks, open_text, place_at, read_head
+from workbench.data.files.opened import compression_of, open_text, place_at, read_head
 from workbench.data.files.reading import reading
-from workbench.data.tables.arrow import Texts, arrow, each_number, texts_of
 from workbench.data.tables.dialect import BLANKS, Dialect, dialect_of, opened, records, refuse_fault, refuse_repeated
 from workbench.data.tables.json_lines import JsonTable, starts_as_json
-from workbench.data.tables.splitting import NEWLINE, OF_NUMBERS, PADDING, RETURN, Buffers, Piece, Scratch, split
+from workbench.data.tables.texts import MISSING_WORDS, Texts, arrow, texts_of
 
-BLOCK_BYTES, BLOCK_BYTES_COLUMN, LARGEST_BLOCK = 1 << 22, 1 << 12, 1 << 28
-"""Bytes of text that are split into columns at once: of wide tables more, since each column of a block costs 0.1 ms."""
+BLOCK_BYTES, BLOCK_BYTES_COLUMN, LARGEST_BLOCK = 1 << 20, 1 << 12, 1 << 28
+"""Bytes of text that are split into columns at once, at most so many in a file whose rows are long."""
 DIFFERING = 0.75
-"""Share of the rows of a block, above which looking for texts that come again takes longer than it saves."""
-BLOCKS_AHEAD = 4
-"""Blocks that are read before they are taken."""
+"""Share of the first rows, above which looking for texts that come again takes longer than it saves."""
+ROWS_LOOKED_AT = 1 << 10
+_DIGITS = str.maketrans("", "", "0123456789+-.,eE")
 BLOCK_ROWS, BLOCK_VALUES = 1 << 15, 1 << 23
 """Rows of a Parquet file, and values, that are read at once, at most."""
 TABLE = "a table (CSV, TSV, JSON lines, ARFF, Parquet or Feather)"
@@ -71,10 +67,9 @@ def table_of(
     `optional` are names of columns that JSON may lack. Parquet, Feather, JSON lines and ARFF need no layout; all other
     files are separated text. There `separator`, `header` and `decimal` are guessed from the first rows if None, and
     `quotes` says whether double quotes enclose fields. With a `separator` the file is always read as separated text,
-    unless it is Parquet or Feather. Raises DataError if the file cannot be read, pyarrow is not installed, or a Parquet
-    or Feather file is compressed as a whole.
+    unless it is Parquet or Feather. Raises DataError if the file cannot be read, or a Parquet or Feather file is
+    compressed as a whole.
     """
-    arrow()
     with reading(path, TABLE):
         first = read_head(path, 6)
         if first.startswith((b"PAR1", b"ARROW1")):
@@ -90,6 +85,27 @@ def table_of(
         return TextTable(path, dialect_of(path, separator, header, quotes, decimal, encoding))
 
 
+def joined(table: Table, names: Sequence[str]) -> Block:
+    """Return all rows of a table as one block, {name: Texts} of the columns `names`."""
+    if isinstance(table, TextTable):
+        return table.whole(names)
+    pa, blocks = arrow(), list(table.blocks(names))
+    block = {}
+    for name in names:
+        columns = [_column(part.pop(name)) for part in blocks] or [pa.array([], pa.string())]
+        kinds = {str(column.type) for column in columns}
+        if len(kinds) > 1:
+            columns = [column.cast(pa.string()) for column in columns]
+        block[name] = texts_of(pa.chunked_array(columns))
+    return block
+
+
+def _column(texts: Texts) -> Any:
+    """Return a column of a block as a pyarrow array with a null for each missing value."""
+    pa = arrow()
+    return texts.values if texts.is_each else texts.values.take(pa.array(texts.codes, mask=texts.codes < 0))
+
+
 @final
 class TextTable:
     """A text file of columns, in UTF-8, packed or not."""
@@ -100,7 +116,6 @@ class TextTable:
         """Store path and layout of a separated text file; nothing is read."""
         self.path, self.dialect = path, dialect
         self.names = dialect.names
-        self._is_plain = dialect.separator not in OF_NUMBERS
 
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
         """Yield the rows in blocks, in file order: a dict of column name to `Texts` for each column in `names`.
@@ -108,67 +123,121 @@ class TextTable:
         With a decimal comma, numbers are yielded with a point in its place. Nothing is yielded if `names` is empty.
         Raises DataError with file and line for malformed rows.
         """
-        if not names:
-            return
-        blocks = self._blocks(names)
-        yield from map(_with_points, blocks) if self.dialect.decimal == "," else blocks
+        yield from self._read(names, lambda *options: arrow().csv.open_csv(*options)) if names else ()
 
-    def _blocks(self, names: Sequence[str]) -> Iterator[Block]:
-        """Yield blocks of the columns `names`, split by compiled code as long as it can, then by pyarrow.
+    def whole(self, names: Sequence[str]) -> Block:
+        """Return all rows as one block, split by several threads; otherwise as `blocks`."""
+        none = Texts(arrow().array([], arrow().string()))
+        blocks = self._read(names, lambda *options: iter([arrow().csv.read_csv(*options)]))
+        return next(blocks, dict.fromkeys(names, none))
 
-        The first block it refuses clears `_is_plain`, so that later passes use pyarrow at once.
+    def _read(self, names: Sequence[str], read: Any) -> Iterator[Block]:
+        """Yield the blocks of what `read` returns of a file and the options of pyarrow: batches, or tables.
+
+        Raises DataError for a double quote that is never closed.
         """
-        rows = 0
-        if self._is_plain:
-            for block in self._plain_blocks(names):
-                if block is None:
-                    self._is_plain = False
-                    break
-                rows += len(block[names[0]].numbers)
+        last = ""
+        with reading(self.path, TABLE):
+            for batch in self._batches(names, read):
+                block = {name: self._texts(batch.column(name)) for name in names}
+                last = "".join(texts.text(len(texts) - 1) for texts in block.values() if texts.is_text and len(texts))
                 yield block
-        if not self._is_plain:
-            yield from self._blocks_of_pyarrow(names, rows)
+            if self.dialect.quotes and "\n" in last:
+                refuse_fault(
+                    self.path, self.dialect
+                )  # a quote that is never closed makes one value of all that follows
 
-    def _plain_blocks(self, names: Sequence[str]) -> Iterator[Block | None]:
-        """Yield the blocks that compiled code splits; None, as the last item, at the first block that it cannot split.
+    def _batches(self, names: Sequence[str], read: Any) -> Iterator[Any]:
+        """Yield the rows as pyarrow gives them, batches or a table, in the types of `_kinds`.
 
-        Later blocks are split on several threads; columns whose texts differ in most rows of the first are not
-        deduplicated.
+        Columns that are taken for fractions and hold something else are text from the row on that was read last.
+        Raises DataError for a malformed row or a row longer than a block.
         """
-        dialect = self.dialect
-        with reading(self.path, TABLE), opened(self.path, dialect.are_aligned, dialect.encoding) as file:
-            pieces, scratches = _pieces(file, dialect), list[Scratch]()
-            for first in itertools.islice(pieces, 1):
-                block = _split(first, dialect, names, (), scratches)
-                yield block
-                if block is not None:
-                    known: dict[str, Any] = {"dialect": dialect, "names": names, "scratches": scratches}
-                    known["differing"] = _differing(block)
-                    yield from map_blocks(functools.partial(_split, **known), pieces)
+        pa, done = arrow(), 0
+        while True:
+            row = 0
+            with opened(self.path, self.dialect.are_aligned, self.dialect.encoding) as file:
+                try:
+                    for batch in read(pa.PythonFile(file, mode="r"), *self._options(names)):
+                        row += batch.num_rows
+                        if row > done:
+                            rest = batch.slice(max(0, batch.num_rows - row + done))
+                            self._refuse_infinite(rest, names)
+                            yield rest
+                            done = row
+                    return
+                except pa.ArrowInvalid as error:
+                    if found := re.match(r"In CSV column #([0-9]+): CSV conversion error to double", str(error)):
+                        self._kinds[names[int(found[1])]] = pa.string()
+                        continue
+                    if "Empty CSV file" in str(error):
+                        return
+                    refuse_fault(self.path, self.dialect)
+                    if "straddling" in str(error):
+                        what = f"{self.path} has a row of more than {self._block_bytes():,} bytes; is it a table?"
+                        raise DataError(what) from None
+                    raise
 
-    def _blocks_of_pyarrow(self, names: Sequence[str], rows: int) -> Iterator[Block]:
-        """Yield the blocks that pyarrow splits, leaving out the first `rows` rows of the file.
+    def _refuse_infinite(self, batch: Any, names: Sequence[str]) -> None:
+        """Raise the error of pyarrow for a column with words such as inf, which it takes for numbers."""
+        pa = arrow()
+        for place, name in enumerate(names):
+            column = batch.column(name)
+            if column.type == pa.float64() and pa.compute.all(pa.compute.is_finite(column)).as_py() is False:
+                raise pa.ArrowInvalid(f"In CSV column #{place}: CSV conversion error to double: infinite")
 
-        Raises DataError for a malformed row, a row longer than a block, or a double quote that is never closed.
+    def _texts(self, column: Any) -> Texts:
+        """Return a column as `Texts`, with points for decimal commas; plain texts are not made distinct."""
+        pa = arrow()
+        column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        texts = Texts(column) if column.type == pa.string() else texts_of(column)
+        if self.dialect.decimal == "," and texts.is_text:
+            return Texts(_with_point(texts.values), None if texts.is_each else texts.codes)
+        return texts
+
+    def _options(self, names: Sequence[str]) -> tuple[Any, Any, Any]:
+        """Return the options by which pyarrow reads the columns `names`, empty texts as "".
+
+        Types are fixed here, as pyarrow would guess them from the first block and fail at a later one.
+        """
+        csv, dialect = arrow().csv, self.dialect
+        read = csv.ReadOptions(
+            column_names=dialect.names,
+            skip_rows=dialect.comments,
+            skip_rows_after_names=dialect.rows_skipped,
+            block_size=self._block_bytes(),
+        )
+        parse = csv.ParseOptions(
+            delimiter=dialect.separator, quote_char='"' if dialect.quotes else False, newlines_in_values=dialect.quotes
+        )
+        convert = csv.ConvertOptions(
+            column_types={name: self._kinds[name] for name in names},
+            include_columns=names,
+            null_values=MISSING_WORDS,
+            strings_can_be_null=False,
+            decimal_point=dialect.decimal,
+        )
+        return read, parse, convert
+
+    @functools.cached_property
+    def _kinds(self) -> dict[str, Any]:
+        """The pyarrow type that each column is read as: fractions as numbers, texts that differ mostly as text.
+
+        Others are codes of distinct texts. The first rows tell.
         """
         pa = arrow()
-        dialect = self.dialect
-        with reading(self.path, TABLE), opened(self.path, dialect.are_aligned, dialect.encoding) as file:
-            counting = _Counting(file)
-            try:
-                batches = counting.taken(_batches(pa, counting, self.dialect, names))
-                yield from _encode_batches(batches, rows)
-            except pa.ArrowInvalid as error:
-                refuse_fault(self.path, self.dialect)
-                if "straddling" in str(error):
-                    raise DataError(
-                        f"{self.path} has a row of more than {_block_bytes(self.dialect):,} bytes; is it a table?"
-                    ) from None
-                raise
-            finally:
-                counting.is_awaited = True
-        if self.dialect.quotes and counting.quotes % 2:  # a quote that is never closed makes one row of all that follow
-            refuse_fault(self.path, self.dialect)
+        rows = [row for _, row in itertools.islice(records(self.path, self.dialect), ROWS_LOOKED_AT)]
+        kinds = dict.fromkeys(self.names, pa.dictionary(pa.int32(), pa.string()))
+        for name, column in zip(self.names, zip(*rows[int(self.dialect.header) :], strict=False), strict=False):
+            values = [value for value in column if value not in MISSING_WORDS]
+            if len({*values}) > DIFFERING * len(column):
+                are_numbers = "".join(values).translate(_DIGITS) == "" and any("." in value for value in values)
+                kinds[name] = pa.float64() if are_numbers else pa.string()
+        return kinds
+
+    def _block_bytes(self) -> int:
+        """Return the block size in bytes, 1 MiB to 256 MiB, growing with the columns; a row must be shorter."""
+        return max(BLOCK_BYTES, min(BLOCK_BYTES_COLUMN * len(self.names), LARGEST_BLOCK))
 
     def place(self, row: int) -> str:
         """Return "path:line" of a row, counted from 0 without the header. Reads the file up to there."""
@@ -184,11 +253,6 @@ class TextTable:
         return layout | ({"encoding": dialect.encoding} if dialect.encoding != "utf-8" else {})
 
 
-def _with_points(block: Block) -> Block:
-    """Return a new block in which numbers have a decimal point in place of the comma: "1.234,5" becomes "1234.5"."""
-    return {name: Texts(_with_point(texts.distinct), texts.numbers) for name, texts in block.items()}
-
-
 def _with_point(distinct: Any) -> Any:
     """Return a pyarrow string array with decimal points: "3,5" becomes "3.5", "1.234,5" becomes "1234.5".
 
@@ -201,209 +265,6 @@ def _with_point(distinct: Any) -> Any:
         distinct = pa.compute.replace_with_mask(distinct, grouped, plain)
     pattern = r"^([^0-9.,]*[0-9]*),([0-9]+[^0-9.,]*)$"
     return pa.compute.replace_substring_regex(distinct, pattern=pattern, replacement=r"\1.\2")
-
-
-def _differing(block: Block) -> set[str]:
-    """Return the names of columns whose texts differ in most rows: later blocks do not deduplicate them."""
-    return {name for name, texts in block.items() if len(texts) > DIFFERING * len(texts.numbers)}
-
-
-def _pieces(file: io.BufferedReader, dialect: Dialect) -> Iterator[Piece | None]:
-    """Yield consecutive blocks of whole lines of a file, None, as the last item, if it cannot be cut.
-
-    `begin` of the first piece is where its first row begins, behind comments and header. The file cannot be cut if a
-    row exceeds a block, or lines above the rows have quoted line ends or lone carriage returns. The memory of a piece
-    is taken again once its text is gone.
-    """
-    size, buffers = _block_bytes(dialect), Buffers()
-    rest, begin, is_cut, is_last = b"", -1, False, False
-    while not is_last:
-        letters, text, _ = buffers.take(len(rest) + size + PADDING + 1)
-        letters[: len(rest)] = rest
-        with memoryview(letters) as view:
-            stop = len(rest) + file.readinto(view[len(rest) : len(rest) + size])
-        if is_cut and stop and letters[0] == NEWLINE:
-            letters[: stop - 1] = letters[1:stop]
-            stop -= 1
-        if stop == len(rest):
-            return
-        is_last = not file.peek(1)
-        is_cut = not is_last and letters[stop - 1] == RETURN  # pyarrow takes it for the end of the line
-        end = stop if is_cut or is_last else letters.rfind(b"\n", len(rest), stop) + 1
-        if not end and rest:  # a row of more than a block
-            yield None
-            return
-        rest = letters[end:stop]
-        while is_last and end and letters[end - 1] in (RETURN, NEWLINE):
-            end -= 1
-        if is_cut or (is_last and end):
-            letters[end], end = NEWLINE, end + 1
-        letters[end : end + PADDING] = bytes(PADDING)
-        if begin < 0 < end and (begin := _begin(letters, end, dialect)) < 0:
-            yield None
-            return
-        piece = Piece(letters, text[: end + PADDING], begin)
-        del text
-        if 0 <= begin < end:
-            yield piece
-            begin = 0
-        del piece
-
-
-def _begin(text: mmap.mmap, stop: int, dialect: Dialect) -> int:
-    """Return the byte offset of the first row in text[:stop], behind comments and header; -1 if it is unknown.
-
-    That is so if `text` has fewer lines, a quoted name contains a line end, or a carriage return stands alone before
-    the first row.
-    """
-    begin = 0
-    for line in range(dialect.comments + dialect.rows_skipped):
-        end = text.find(b"\n", begin, stop)
-        is_open = dialect.quotes and line >= dialect.comments and text[begin:end].count(b'"') % 2
-        if end < 0 or is_open:
-            return -1
-        begin = end + 1
-    return begin if text[:begin].count(b"\r") == text[:begin].count(b"\r\n") else -1
-
-
-def _split(
-    piece: Piece | None, dialect: Dialect, names: Sequence[str], differing: Collection[str], scratches: list[Scratch]
-) -> Block | None:
-    """Split one piece into the columns `names`; return {name: Texts}, or None if the piece is not plain.
-
-    Columns in `differing` are not deduplicated: each row has its own text. `scratches` is a pool of work buffers shared
-    by threads: one is popped (or created) and returned to the pool afterwards. A `piece` of None gives None.
-    """
-    if piece is None:
-        return None
-    place = {name: number for number, name in enumerate(dialect.names)}
-    each = [place[name] for name in differing]
-    wanted = [place[name] for name in names]
-    try:
-        scratch = scratches.pop()
-    except IndexError:
-        scratch = Scratch()
-    texts = split(piece, dialect.separator, dialect.quotes, len(place), wanted, each, scratch)
-    scratches.append(scratch)
-    if texts is None:
-        return None
-    return {
-        name: Texts(fields, each_number(len(fields)) if numbers is None else numbers)
-        for name, (fields, numbers) in zip(names, texts, strict=True)
-    }
-
-
-def _encode_batches(batches: Iterator[Any], rows: int) -> Iterator[Block]:
-    """Yield blocks made of pyarrow record batches, leaving out the first `rows` rows.
-
-    Later batches are converted on several threads; columns that differ in most rows of the first are not deduplicated.
-    """
-    first = next(batches, None)
-    if first is None:
-        return
-    block = _block(first)
-    differing = _differing(block)
-    if rows < first.num_rows:
-        yield block if not rows else _block(first.slice(rows))
-    batches = _skip_rows(batches, rows - first.num_rows)
-    yield from map_blocks(lambda batch: _block(batch, differing), batches)
-
-
-def _skip_rows(batches: Iterator[Any], rows: int) -> Iterator[Any]:
-    """Yield pyarrow record batches without their first `rows` rows in total; a batch is sliced, not copied."""
-    for batch in batches:
-        if rows < batch.num_rows:
-            yield batch.slice(max(rows, 0))
-        rows -= batch.num_rows
-
-
-def _block(batch: Any, differing: Collection[str] = ()) -> Block:
-    """Return {column name: Texts} of a pyarrow record batch; columns in `differing` are not deduplicated."""
-    columns = zip(batch.schema.names, batch.columns, strict=True)
-    return {
-        name: Texts(column, each_number(len(column))) if name in differing else texts_of(column)
-        for name, column in columns
-    }
-
-
-def _batches(pa: Any, file: Any, dialect: Dialect, names: Sequence[str]) -> Iterator[Any]:
-    """Yield the pyarrow record batches of a CSV stream, the columns `names` as strings, empty fields as "".
-
-    `pa` is the pyarrow package, `file` a binary stream. Nothing is yielded for a file without rows. Raises
-    pyarrow.ArrowInvalid for malformed rows.
-    """
-    csv = pa.csv
-    read = csv.ReadOptions(
-        column_names=dialect.names,
-        skip_rows=dialect.comments,
-        skip_rows_after_names=dialect.rows_skipped,
-        block_size=_block_bytes(dialect),
-    )
-    parse = csv.ParseOptions(
-        delimiter=dialect.separator, quote_char='"' if dialect.quotes else False, newlines_in_values=dialect.quotes
-    )
-    # types are fixed here: pyarrow would guess them from the first block and fail at a later one
-    convert = csv.ConvertOptions(
-        column_types=dict.fromkeys(names, pa.string()), include_columns=names, strings_can_be_null=False
-    )
-    try:
-        yield from csv.open_csv(pa.PythonFile(file, mode="r"), read, parse, convert)
-    except pa.ArrowInvalid as error:
-        if "Empty CSV file" not in str(error):
-            raise
-
-
-def _block_bytes(dialect: Dialect) -> int:
-    """Return the block size in bytes, 4 MiB to 256 MiB, growing with the columns; a row must be shorter."""
-    return max(BLOCK_BYTES, min(BLOCK_BYTES_COLUMN * len(dialect.names), LARGEST_BLOCK))
-
-
-@final
-class _Counting:
-    """A file that counts the double quotes that are read, and is read not far ahead: pyarrow would, by 32 blocks."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        """Wrap `file`; a semaphore allows `BLOCKS_AHEAD` reads before the first block is consumed."""
-        self._file, self.quotes, self.closed = file, 0, False
-        self._ahead = threading.Semaphore(BLOCKS_AHEAD)
-        self.is_awaited = True
-        """Whether nothing goes on before there is another block: none comes of some, as of blank lines."""
-
-    def taken(self, blocks: Iterator[Any]) -> Iterator[Any]:
-        """Yield `blocks`, made from this file by another thread; each consumed block allows one more read."""
-        for block in blocks:
-            self.is_awaited = False
-            yield block
-            self.is_awaited = True
-            self._ahead.release()
-
-    def read(self, size: int = -1) -> bytes:
-        """Return up to `size` bytes of the file (all if -1) and count their double quotes in `quotes`.
-
-        Blocks while `BLOCKS_AHEAD` reads are unconsumed, except when the consumer waits for a block (`is_awaited`).
-        """
-        while not self._ahead.acquire(timeout=0.1) and not self.is_awaited:
-            pass
-        text = self._file.read(size)
-        self.quotes += text.count(b'"')
-        return text
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def seekable(self) -> bool:
-        """Return False."""
-        return False
-
-    def close(self) -> None:
-        """Set `closed`; the wrapped file stays open, as its owner closes it."""
-        self.closed = True
-
-
-def _plain(pa: Any, column: Any) -> Any:
-    """Return a pyarrow array with a dictionary-encoded one decoded: its dictionary may hold values that no row has."""
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 @final
@@ -422,10 +283,9 @@ class ColumnarTable:
 
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
         """Yield {name: Texts} of the columns `names`, block by block, values as text; DataError if damaged."""
-        pa = arrow()
-        with reading(self.path, TABLE), pa.OSFile(os.fspath(self.path)) as file:
+        with reading(self.path, TABLE), arrow().OSFile(os.fspath(self.path)) as file:
             for batch in self._batches(file, names):
-                yield {name: texts_of(_plain(pa, batch.column(name))) for name in names}
+                yield {name: texts_of(batch.column(name)) for name in names}
 
     def _batches(self, file: Any, names: Sequence[str]) -> Iterator[Any]:
         """Yield the record batches of the opened file; of an Arrow file those with rows, ArrowInvalid if damaged."""

@@ -20,7 +20,7 @@ from workbench.data.errors import DataError, reader_option_advice
 from workbench.data.files.opened import LONGEST_LINE, open_text
 from workbench.data.files.types import RARE_SIGNS, SAID_SEPARATOR
 from workbench.data.labels import number_named
-from workbench.data.tables.arrow import MISSING_WORDS
+from workbench.data.tables.texts import MISSING_WORDS
 
 SEPARATORS = ("\t", ";", "|", ",")
 """Separators that are guessed; of two that split as evenly the first, since numbers and text may hold commas."""

@@ -3,13 +3,12 @@
 The rules, the first that fits: a column of lists, or without a value, or with one value in all rows, is ignored. One
 called as in `LABELS` is the label, else the only one of two values, else the last one. Numbers (at least nine tenths of
 the rows that have a value) are ignored where they are row indices by name, or count the rows; categories where they are
-whole and named or shaped like ids; kept as they are, of counts the logarithm, where most are 0, which is not stored
-then; categories where they are whole and of few different values; else numbers in ranges. Text of four words and more
-is text: a column each of up to 100,000 words, else hashed. Values such as a|b|c are several. Text that is different in
-every row is ignored. All else is a category, hashed from `MOST_ONE_HOT` values on. A value that is no number in a
-column of numbers is then an error with its line. Values that most rows lack are not stored (`Column.optional`), and
-numbers among them are read as if the others were 0. Numbers may have a currency, groups of digits or a percent sign
-(`arrow.DRESSED`).
+whole and named or shaped like ids; else kept as they are, or in ranges if `bins` asks for them. Text of four words and
+more is text: a column each of up to 100,000 words, else hashed. Values such as a|b|c are several. Text that is
+different in every row is ignored. All else is a category, hashed from `MOST_ONE_HOT` values on. A value that is no
+number in a column of numbers is then an error with its line. Values that most rows lack are not stored
+(`Column.optional`), and a column of numbers without missing values has no column for these. Numbers may have a
+currency, groups of digits or a percent sign (`texts.DRESSED`), and may be true and false.
 """
 
 import dataclasses
@@ -22,12 +21,11 @@ import numpy as np
 
 from workbench.data.errors import DataError, column_advice, reader_option_advice
 from workbench.data.labels import format_names
-from workbench.data.tables.arrow import MISSING_WORDS, Known, Texts, arrow, first_row, mask_of, of_rows, read_amounts
 from workbench.data.tables.blocks import Block, Table, TextTable, table_of
 from workbench.data.tables.columns import LAYOUT, Columns, load
-from workbench.data.tables.schema import BINS, Column, Found
+from workbench.data.tables.schema import Column, Found
 from workbench.data.tables.sparse_fields import SparseTable
-from workbench.data.tables.vocabulary import Vocabulary
+from workbench.data.tables.texts import MISSING_WORDS, Distinct, Texts, arrow, first_row, read_amounts
 
 # Statistics of the columns of a table, gathered in one pass over all of it, from which their kinds are guessed.
 
@@ -35,8 +33,6 @@ from workbench.data.tables.vocabulary import Vocabulary
 MOST_DISTINCT = 1 << 17
 MOST_BYTES = 1 << 23
 """Distinct values of a column that are counted, and bytes of them that are held: beyond, there are "more than"."""
-AT_ONCE = 1 << 10
-"""Values that are added at once, at least, to the different ones."""
 MANY, SOME = 3, 64
 """Different fractions from which on they are not counted, unless all are asked for; values among which they are looked
 for."""
@@ -54,7 +50,6 @@ class Seen:
         self.counts_all, self.is_counted = counts_all, True
         self.rows = self.missing = self.rows_of_numbers = self.rows_of_zero = self.words = self.texts_seen = 0
         self.are_whole = self.counts_rows = True
-        self.largest = -np.inf
         self.not_number: tuple[int, str] | None = None
         """The first row with a value that is no number, and that value."""
         self.amount = ""
@@ -63,8 +58,7 @@ class Seen:
         self.distinct = 0
         """Different values, at most `MOST_DISTINCT`, when all rows were taken in and joined."""
         self.is_least = False
-        self._vocabulary = Vocabulary()
-        self._held = 0
+        self._texts = Distinct()
         self._first: float | None = None
 
     @property
@@ -86,7 +80,7 @@ class Seen:
 
         Rows are counted on from those added before. Call `join` after the last rows.
         """
-        numbers, are_amounts = read_amounts(texts)
+        numbers, are_amounts = read_amounts(texts, booleans=True)
         is_text = np.isnan(numbers)
         if is_text.any():
             self._note_text(texts, is_text)
@@ -94,20 +88,20 @@ class Seen:
             self.amount = texts.text(int(np.argmax(are_amounts)))
         some = numbers[~is_text]
         self.are_whole = self.are_whole and bool((np.floor(some) == some).all())
-        self.largest = max(self.largest, float(some.max(initial=-np.inf)))
-        if len(some):
-            self._note_rows(of_rows(numbers, np.nan, texts.numbers))
-        elif len(texts.numbers):
-            self.counts_rows = False
-            self.rows += len(texts.numbers)
-        self.missing += int(np.count_nonzero(texts.numbers < 0))
+        self.rows_of_numbers += int(texts.counts[~is_text].sum())
+        self.rows_of_zero += int(texts.counts[numbers == 0].sum())
+        self.counts_rows = self.counts_rows and len(some) >= len(texts.codes) > 0 and self._count_on(texts, numbers)
+        self.rows += len(texts.codes)
+        self.missing += int(np.count_nonzero(texts.codes < 0))
         self.is_counted = self.is_counted and (self.counts_all or self.are_whole or len({*some[:SOME].tolist()}) < MANY)
         if not self.is_counted:
-            self._vocabulary = Vocabulary()
+            self._texts = Distinct()
         elif not self.is_least:
             self.words += len(some)  # a number is one word
             self.texts_seen += len(texts)
-            self._count(texts)
+            self._texts.add(texts.texts)
+            if self._texts.held > MOST_DISTINCT:
+                self.join()
 
     def add_missing(self, rows: int) -> None:
         """Add rows without a value."""
@@ -120,65 +114,47 @@ class Seen:
         `is_text` is bool [texts], True for texts that are not numbers.
         """
         pa = arrow()
-        if self.not_number is None and of_rows(is_text, False, texts.numbers).any():
+        if self.not_number is None and texts.of_rows(is_text, False).any():
             at, text = first_row(texts, is_text)
             self.not_number = self.rows + at, text
         if not self.is_least:
-            several = pa.compute.match_substring_regex(texts.distinct, r"[^|]\|[^|]")
+            several = pa.compute.match_substring_regex(texts.texts, r"[^|]\|[^|]")
             self.texts_of_several += several.true_count
-            if texts.are_printed():  # no blank, and no text is empty
-                self.words += int(np.count_nonzero(is_text))
-                return
-            words = pa.compute.count_substring_regex(texts.distinct.filter(mask_of(is_text)), r"\S+")
+            words = pa.compute.count_substring_regex(texts.texts.filter(pa.array(is_text)), r"\S+")
             self.words += int(pa.compute.sum(words).as_py() or 0)
 
-    def _note_rows(self, numbers: np.ndarray) -> None:
-        """Update rows, numbers, zeros and `counts_rows` from float64 [rows], NaN where a row has no number.
-
-        `counts_rows` stays True only while each number is that of the row before plus 1.
-        """
-        self.rows_of_numbers += len(numbers) - int(np.count_nonzero(np.isnan(numbers)))
-        self.rows_of_zero += int(np.count_nonzero(numbers == 0))
-        if self.counts_rows and len(numbers):
-            self._first = float(numbers[0]) if self._first is None else self._first
-            self.counts_rows = bool((numbers == self._first + np.arange(self.rows, self.rows + len(numbers))).all())
-        self.rows += len(numbers)
-
-    def _count(self, texts: Texts) -> None:
-        """Add the texts to the vocabulary, where they are known then; call `join` if it may have outgrown limits."""
-        texts.known = Known(self._vocabulary, self._vocabulary.add(texts))
-        self._held += len(texts)
-        if self._held > 2 * self.distinct + AT_ONCE:
-            self.join()
+    def _count_on(self, texts: Texts, numbers: np.ndarray) -> bool:
+        """Return whether the number of each row, of float64 [values], is that of the row before plus 1."""
+        of_row = texts.of_rows(numbers, np.nan)
+        self._first = float(of_row[0]) if self._first is None else self._first
+        return bool((of_row == self._first + np.arange(self.rows, self.rows + len(of_row))).all())
 
     def join(self) -> None:
-        """Set `distinct` and `is_least` from the vocabulary; drop the vocabulary if it exceeds its limits.
+        """Set `distinct` and `is_least` from the texts; drop the texts if they exceed the limits.
 
         The limits are `MOST_DISTINCT` values and `MOST_BYTES` bytes; `is_least` says that `distinct` is then a lower
         bound.
         """
         if not self.is_counted:
             self.distinct = max(self.distinct, MANY)
-        if not len(self._vocabulary):
+        if not len(texts := self._texts.array()):
             return
-        self._held = len(self._vocabulary)
-        self.distinct = min(self._held, MOST_DISTINCT)
-        self.is_least = self._held > MOST_DISTINCT or self._vocabulary.nbytes > MOST_BYTES
+        self.distinct = min(len(texts), MOST_DISTINCT)
+        self.is_least = len(texts) > MOST_DISTINCT or texts.nbytes > MOST_BYTES
         if self.is_least:
-            self._vocabulary = Vocabulary()
+            self._texts = Distinct()
 
     def values(self) -> tuple[str, ...] | None:
         """Return the distinct values in code point order; None if they were dropped or not counted."""
-        return self._vocabulary.in_order() if len(self._vocabulary) else None
+        return self._texts.in_order() or None
 
     def are_several(self) -> bool:
         """Return whether values are several parts between "|", of which there are fewer than values."""
         if self.texts_of_several < MOSTLY_SEVERAL * max(self.texts_seen, 1) or not self.texts_of_several:
             return False
-        if not len(self._vocabulary):
+        if not len(texts := self._texts.array()):
             return True  # there are too many values to be held
-        compute = arrow().compute
-        return len(compute.split_pattern(self._vocabulary.array(), "|").flatten().unique()) < len(self._vocabulary)
+        return len(arrow().compute.split_pattern(texts, "|").flatten().unique()) < len(texts)
 
     def are_all(self, pattern: str) -> bool:
         """Return whether the distinct values are held and all match the regular expression (RE2) somewhere."""
@@ -189,10 +165,8 @@ class Seen:
 
         Returns (0.0, "") if the values are not held, or if it stops early because the share is below `least`.
         """
-        if not len(self._vocabulary):
-            return 0.0, ""
-        values, match = self._vocabulary.array(), arrow().compute.match_substring_regex
-        if not match(values[: int((1 - least) * len(values)) + 2], pattern).true_count:
+        values, match = self._texts.array(), arrow().compute.match_substring_regex
+        if not len(values) or not match(values[: int((1 - least) * len(values)) + 2], pattern).true_count:
             return 0.0, ""
         found = values.filter(match(values, pattern))
         return len(found) / len(values), found[0].as_py() if len(found) else ""
@@ -249,8 +223,7 @@ MANY_WHOLE = 1000
 MOSTLY = 0.9
 """Share of the rows with a value that hold a number, in a column of numbers."""
 FEW_WHOLE = 32
-"""Different whole numbers, at most, that are categories, if each has `ROWS_EACH` rows on average."""
-ROWS_EACH = 4
+"""Different whole numbers, at most, that are numbers whatever their column is called."""
 WITH_COMMA = r"^[+-]?[0-9]+,[0-9]+$"
 WITH_UNIT = r"^[+-]?[0-9]+([.,][0-9]+)? ?[a-zA-Z\x{b5}\x{b0}]{1,5}$"
 SEVERAL, MOSTLY_SEVERAL = "text: several values a row, as a|b|c", 0.25
@@ -259,7 +232,7 @@ UNITS, FEWEST_WITH_UNIT = "text: numbers with a unit, such as ", 8
 """Reason for a category of values such as "19M"; different values that it has at least."""
 WORDS_OF_TEXT = 4
 MOSTLY_ZERO = 0.5
-"""Share of the rows from which on zeros are not stored."""
+"""Share of the rows from which on whole numbers that are 0 are no ids."""
 MOSTLY_MISSING = 0.5
 """Share of the rows from which on missing values are not stored."""
 ROWS_OF_IDENTIFIER = 100
@@ -276,7 +249,7 @@ def guess_columns(
     separator: str | None = None,
     header: bool | None = None,
     hashed: int | None = None,
-    bins: int = BINS,
+    bins: int | None = None,
     quotes: bool | None = None,
     decimal: str | None = None,
     encoding: str | None = None,
@@ -360,11 +333,11 @@ class LabelledRows:
         for block in self._table.blocks([*names, *({self._label} - {*names})] if names else ()):
             kept = self._are_labelled(block)
             if kept.any():
-                yield {name: block[name].of_rows(block[name].numbers[kept]) for name in names}
+                yield {name: block[name].take(block[name].codes[kept]) for name in names}
 
     def _are_labelled(self, block: Block) -> np.ndarray:
         """Return bool [rows] of a block: whether the row has a label."""
-        return block[self._label].cleaned(self._missing).numbers >= 0
+        return block[self._label].cleaned(self._missing).codes >= 0
 
     def place(self, row: int) -> str:
         """Return where a row stands in the file, such as "a.csv:12"; `row` counts only labelled rows, from 0.
@@ -376,7 +349,7 @@ class LabelledRows:
             kept = np.flatnonzero(self._are_labelled(block))
             if row < len(kept):
                 return self._table.place(before + int(kept[row]))
-            row, before = row - len(kept), before + len(block[self._label].numbers)
+            row, before = row - len(kept), before + len(block[self._label].codes)
         return str(self.path)
 
     def layout(self) -> dict[str, Any]:
@@ -389,14 +362,15 @@ def guessed(
     declared: Columns,
     label: str | None,
     hashed: int | None,
-    bins: int,
+    bins: int | None,
     guesses_label: bool = True,
     is_shown: bool = True,
 ) -> Columns:
     """Return a `Column` for each column of the table: declared ones as they are, others guessed or ignored.
 
     `label` names the label column (None: declared or, if `guesses_label`, guessed), `hashed` is the bucket count of
-    guessed categories (None: chosen), `bins` the ranges of numeric ones. Unless `is_shown`, guessed one-hot columns
+    guessed categories (None: chosen), `bins` the ranges of numeric ones (None: numbers are
+    kept). Unless `is_shown`, guessed one-hot columns
     carry their values. Reads the whole file; raises DataError for unknown or nested columns, two label columns, or no
     rows.
     """
@@ -425,7 +399,9 @@ def guessed(
     return Columns(tuple(found), table.layout(), declared.ignores_others, str(table.path))
 
 
-def _guesses(table: Table, names: list[str], seen: dict[str, Seen], has_label: bool, bins: int) -> dict[str, Column]:
+def _guesses(
+    table: Table, names: list[str], seen: dict[str, Seen], has_label: bool, bins: int | None
+) -> dict[str, Column]:
     """Return {name: guessed Column} for `names`; one of them becomes the label unless `has_label`.
 
     Nested columns, which `seen` does not have, are ignored.
@@ -439,7 +415,8 @@ def _guesses(table: Table, names: list[str], seen: dict[str, Seen], has_label: b
             guesses[name] = Column(name, "label", why=why, found=seen[name].found())
         else:
             column = _guess(name, seen[name], bins)
-            is_optional = column.kind != "ignored" and seen[name].missing > MOSTLY_MISSING * seen[name].rows
+            most = 0 if column.kind != "number" or seen[name].missing else -1
+            is_optional = column.kind != "ignored" and seen[name].missing > (most or MOSTLY_MISSING * seen[name].rows)
             guesses[name] = dataclasses.replace(column, found=seen[name].found(), optional=is_optional)
     return guesses
 
@@ -541,7 +518,7 @@ def hashed_notes(columns: Columns) -> list[str]:
     return notes
 
 
-def _guess(name: str, seen: Seen, bins: int) -> Column:
+def _guess(name: str, seen: Seen, bins: int | None) -> Column:
     """Return the guessed `Column` (kind, encoding, reason) of one column from its statistics over all rows.
 
     `bins` is the number of ranges if it is numeric.
@@ -570,7 +547,7 @@ def _guess(name: str, seen: Seen, bins: int) -> Column:
     return Column(name, "category", why=why)
 
 
-def _guess_numbers(name: str, seen: Seen, is_different: bool, bins: int) -> Column:
+def _guess_numbers(name: str, seen: Seen, is_different: bool, bins: int | None) -> Column:
     """Return the guessed `Column` for a column in which at least nine tenths of the values are numbers.
 
     `is_different` says that no two rows have the same value. It becomes a number in `bins` ranges, a category, or
@@ -590,13 +567,6 @@ def _guess_numbers(name: str, seen: Seen, is_different: bool, bins: int) -> Colu
             return _hashed_if_many(name, seen, ID_BY_NAME)
         if _has_values_of_ids(seen) and not seen.amount:
             return _hashed_if_many(name, seen, ID_BY_VALUES)
-    is_mostly_missing = seen.missing > MOSTLY_MISSING * seen.rows
-    if seen.rows_of_zero >= MOSTLY_ZERO * seen.rows or (
-        is_mostly_missing and not seen.rows_of_zero and seen.distinct > 1
-    ):
-        return _guess_mostly_zero(name, seen)
-    if seen.are_whole and seen.distinct <= min(FEW_WHOLE, max(2, seen.present // ROWS_EACH)):
-        return Column(name, "category", why="whole numbers, few values")
     return Column(name, "number", bins=bins, why="whole numbers" if seen.are_whole else "numbers")
 
 
@@ -616,21 +586,6 @@ def _hashed_if_many(name: str, seen: Seen, why: str) -> Column:
         return Column(name, "category", why=why)
     buckets = min(MOST_BUCKETS, 1 << (2 * seen.distinct - 1).bit_length())
     return Column(name, "category", buckets=buckets, kept=(), why=why)
-
-
-def _guess_mostly_zero(name: str, seen: Seen) -> Column:
-    """Return a numeric `Column` for values that are mostly 0, so that zeros are not stored.
-
-    0/1 columns are kept unscaled, counts are encoded as log(1 + count), others kept and scaled.
-    """
-    share = (
-        f"{seen.rows_of_zero / seen.rows:.1%} zeros"
-        if seen.rows_of_zero
-        else f"{seen.found().missing_share:.1%} absent"
-    )
-    if seen.are_whole and seen.distinct == 2 and seen.largest == 1:
-        return Column(name, "number", "keep", scaling="none", why=f"0 and 1, {share}")
-    return Column(name, "number", "log" if seen.are_whole else "keep", why=share)
 
 
 def _as_asked(column: Column, is_guess: bool, hashed: int | None) -> Column:

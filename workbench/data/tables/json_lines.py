@@ -16,8 +16,8 @@ from typing import Any, final
 from workbench.data.errors import DataError
 from workbench.data.files.opened import open_text, place_in, read_head
 from workbench.data.files.reading import reading
-from workbench.data.tables.arrow import Texts, arrow, texts_of
 from workbench.data.tables.sparse_fields import SparseTable, is_sparse
+from workbench.data.tables.texts import Texts, arrow, texts_of
 
 HEAD = 1 << 12
 ROWS_AT_ONCE = 1 << 15

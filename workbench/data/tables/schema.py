@@ -6,17 +6,17 @@ Kinds and their encodings, each with the columns of the matrix that come of it:
   for values that are missing, or in a later file unknown. `hashed`: as many as `buckets`, or one for each bucket in
   `kept` (`[]` for those that occur in the file), then one for missing values. `multi-hot`: a value such as a|b|c is
   several, split at `separator`; one for each of `values`, in code point order, then one for missing values.
-- `number`, `binned`: one for each of about `bins` ranges that hold equally many rows, cut at `edges`. `keep`: the
-  number itself. `log`: sign(x) * log(1 + |x|). The last two are divided by `divisor`, which `scaling` says how to find:
-  `deviation`, the standard deviation, usual for keep; `largest`, the largest magnitude; `none`, 1, usual for log.
-  Nothing is subtracted, so that zeros stay zeros. One more column is 1 where the value is missing.
+- `number`, `keep`: the number itself. `log`: sign(x) * log(1 + |x|). Both are divided by `divisor`, which `scaling`
+  says how to find: `none`, 1, the usual one; `deviation`, the standard deviation; `largest`, the largest magnitude.
+  Nothing is subtracted, so that zeros stay zeros. `binned`, usual where `bins` are given: one for each of about `bins`
+  ranges that hold equally many rows, cut at `edges`. One more column is 1 where the value is missing.
 - `text`, `words`: counts of words, a column for each of `values`, in code point order, then one for missing texts;
   unknown words count nothing. `hashed`: as `hashed` above, of each word. Words are runs of letters, digits and
   underscores, in lower case.
 - `label`: the labels. `ignored`: not read.
 
 With `optional` a value that is missing, or unknown, has no entry, and the last column is left out: guessed of columns
-that most rows have no value of, so that absent values are not stored.
+that most rows have no value of, so that absent values are not stored, and of numbers of which none is missing.
 
 `values`, `edges` and `divisor` are found in the file where they are not given, and carried to a later one.
 """
@@ -31,7 +31,7 @@ from workbench.data.errors import DataError
 
 ENCODINGS: dict[str, tuple[str, ...]] = {
     "category": ("one-hot", "hashed", "multi-hot"),
-    "number": ("binned", "keep", "log"),
+    "number": ("keep", "binned", "log"),
     "text": ("words", "hashed"),
     "label": (),
     "ignored": (),
@@ -108,7 +108,9 @@ class Column:
             raise DataError(f"{self._field_text('kind')}; it is one of {', '.join(ENCODINGS)}.")
         if not self.encoding and ENCODINGS[self.kind]:
             is_hashed = self.kind in ("category", "text") and self.buckets is not None
-            object.__setattr__(self, "encoding", "hashed" if is_hashed else ENCODINGS[self.kind][0])
+            is_binned = self.kind == "number" and (self.bins is not None or self.edges is not None)
+            encoding = "hashed" if is_hashed else "binned" if is_binned else ENCODINGS[self.kind][0]
+            object.__setattr__(self, "encoding", encoding)
         if self.encoding and self.encoding not in ENCODINGS[self.kind]:
             allowed = ", ".join(ENCODINGS[self.kind]) or "left out"
             raise DataError(f"{self._field_text('encoding')}; of the kind {self.kind} it is {allowed}.")
@@ -147,8 +149,7 @@ class Column:
 
     def _complete(self) -> None:
         """Set `buckets`, `bins`, `scaling` and `separator`, if None and taken, to their defaults, in place."""
-        scaling = "deviation" if self.encoding == "keep" else "none"
-        defaults = {"buckets": BUCKETS, "bins": BINS, "scaling": scaling, "separator": "|"}
+        defaults = {"buckets": BUCKETS, "bins": BINS, "scaling": "none", "separator": "|"}
         for name in TAKEN.get(self.encoding, ()):
             if name in defaults and getattr(self, name) is None:
                 object.__setattr__(self, name, defaults[name])

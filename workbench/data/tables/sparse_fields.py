@@ -6,7 +6,7 @@ from typing import Any, final
 
 import numpy as np
 
-from workbench.data.tables.arrow import Texts, WrongValueError, arrow, texts_of
+from workbench.data.tables.texts import Texts, WrongValueError, arrow, texts_of
 
 FEWEST_NAMES, FULLEST = 32, 0.25
 """Names that a table has at least, and share of rows x names that have a field at most, to be held by its fields."""
@@ -51,7 +51,7 @@ class SparseTable:
     def labelled(self, label: str, missing: tuple[str, ...]) -> "SparseTable":
         """Return the rows whose `label` is present and not in `missing`."""
         rows, texts = self.present(label)
-        kept = rows[texts.cleaned(missing).numbers >= 0]
+        kept = rows[texts.cleaned(missing).codes >= 0]
         made = SparseTable(self.path, self.names, len(kept), lambda row: self.place(int(kept[row])))
         made.nested = self.nested
         new = np.full(self.rows, -1, np.int32)
@@ -72,8 +72,8 @@ class SparseTable:
         """Return (all rows, texts of a column), -1 for rows without the field."""
         of_row, texts = self.present(name)
         numbers = np.full(self.rows, -1, np.int32)
-        numbers[of_row] = texts.numbers
-        return np.arange(self.rows, dtype=np.int32), texts.of_rows(numbers)
+        numbers[of_row] = texts.codes
+        return np.arange(self.rows, dtype=np.int32), texts.take(numbers)
 
     def apply(self, name: str, is_optional: bool, words: tuple[str, ...], call: Callable[[Texts, int], Any]) -> Any:
         """Return (rows, what `call` gives for their cleaned texts): of all rows, or if optional of those with a field.
