@@ -210,7 +210,7 @@ def test_a_folder_that_is_there_needs_force(saved):
         (lambda f: edit(f, width=10**18), "model.json: width is 1000000000000000000; expected a whole number from 1"),
         (
             lambda f: edit(f, features=3),
-            r"weights.npz has w as float32 \[21, 1\]; the model has float32 \[3, 1\]",
+            r"weights.npz has w as float32 \[5, 1\]; the model has float32 \[3, 1\]",
         ),
         (lambda f: edit(f, labels=3), "model.json: labels is 3; expected an object"),
         (lambda f: edit(f, setup={"model": "nothing"}), "setup.model is 'nothing'; expected the name of a model"),
