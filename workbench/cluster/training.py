@@ -14,7 +14,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, final
@@ -327,7 +327,8 @@ def main() -> None:
         traceback.print_exc()
         sys.stderr.flush()
         is_told = isinstance(error, StoreError | SpecError | data.DataError | models.ModelError | OSError)
-        say({"failed": str(error) if is_told else f"{type(error).__name__}: {error}"})
+        with suppress(OSError):  # nobody reads any more
+            say({"failed": str(error) if is_told else f"{type(error).__name__}: {error}"})
         if job.trainers > 1:
             communicator.Abort(1)
         sys.exit(1)
