@@ -339,7 +339,7 @@ def columns_of(
     sizes = (*problem.x.shape, problem.x.nnz, problem.x.dtype, "int32")
     known = answer.recommendation.settings
     judged = [_configuration(row, by_key[row["key"]]) for row in pooled]
-    reason = why_not_judged(judged) or ("" if known else answer.recommendation.headline.text)
+    reason = why_not_judged(judged) or ("" if known else answer.text.headline)
     return {
         "status": "failed" if reason else "ok",
         "reason": reason,

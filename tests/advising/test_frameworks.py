@@ -142,7 +142,7 @@ def test_the_code_of_advice_trains_on_the_same_data(kind, tmp_path, monkeypatch)
 
     path, read = written(kind, tmp_path)
     loaded = advice.receive(path, None, read.get("label"), {name: read[name] for name in read if name != "label"})
-    known = types.SimpleNamespace(verdict="none", settings={}, headline=None)
+    known = types.SimpleNamespace(verdict="none", settings={})
     settings = {"model": suggest_model(loaded.dataset)}
     command = f"{train_command(Configuration(**loaded.settings, **settings, threads=1))} --epochs 1"
     answer = types.SimpleNamespace(settings=settings, command=command, recommendation=known, folder=tmp_path / "none")

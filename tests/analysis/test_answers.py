@@ -1,5 +1,6 @@
 """One run has one answer through each door: records, advice, `wb.open`, JSON, terminal, panel; cut off or not."""
 
+import html
 import json
 import re
 from functools import cache
@@ -10,17 +11,13 @@ import pytest
 
 from tests.support import rows as maker
 from workbench import store
-from workbench.analysis import configurations, formatting
-from workbench.analysis.advisor import advise
-from workbench.analysis.answers import answer_of, answered_groups
+from workbench.analysis import answer_text, configurations
+from workbench.analysis.answers import answer_of
 from workbench.analysis.breakeven import records_and_contests
 from workbench.analysis.compare import contests_of_group
-from workbench.analysis.grades import comparison_facts, grade_comparison
 from workbench.analysis.intervals import interval_of
-from workbench.analysis.recommendation import recommend
-from workbench.analysis.standings import headline_of
+from workbench.analysis.verdict_text import comparison_facts
 from workbench.api import results
-from workbench.command.terminal import make_conclusion
 from workbench.panels import pages
 from workbench.panels.tabs.explore import Exploration
 from workbench.reports import export
@@ -40,38 +37,23 @@ def demo_records():
     return tuple(store.read("results/amd-epyc-2-cores-0c50/demo-density.jsonl.gz"))
 
 
-def told_of(contest, measure):
-    """The number that a contest is told by; of one without a ratio nothing."""
-    return formatting.capitalized(grade_comparison(contest, measure)) if contest.ratio else "Not known"
-
-
 def check_doors(path):
     """Check that all doors to a file of records or a run folder give one answer; return it."""
     result, answer = results.Result(path), answer_of(export.answer_frame_of(path))
     facts = answer.facts
     assert result.answer == facts
-    said = recommend(export.answer_frame_of(path))
-    assert (said.answer.facts if said.answer else facts) == facts
     listed = [one for one in export.answers(export.answer_frame_of(path)) if one["is_answer"]]
     assert {one["measure"]: {name: one[name] for name in facts["time"]} for one in listed} == {
         name: facts[name] for name in MEASURES
     }
     explored = Exploration(str(path))
     assert answer_of(explored.answered).facts == facts
-    numbers = [
-        told_of(contest, measure)
-        for contest, measure in zip((answer.time, answer.memory), MEASURES.values(), strict=True)
-    ]
-    shown = [
-        [one.number for one in make_conclusion(export.answer_frame_of(path)).headlines],
-        [headline_of(answered_groups(explored.answered)[0], measure).number for measure in MEASURES.values()],
-        re.findall(r'<strong class="wb-number">(.*?)</strong>', pages.numbers(explored.answered)),
-        re.findall(r'<strong class="wb-number">(.*?)</strong>', result._repr_html_()),
-    ]
-    assert shown == [numbers] * len(shown)
-    if said.answer and answer.time.ratio and answer.time.verdict in ("sparse", "dense"):
-        factor = re.search(r"(at least )?[\d.]+ .*?times", numbers[0])[0]
-        assert factor in str(said.headline)
+    headline = answer_text(export.answer_frame_of(path)).headline
+    assert answer_text(explored.answered).headline == headline
+    as_html, text = pages.answer(explored.answered)
+    assert text.startswith(headline)
+    shown = [html.unescape(" ".join(re.sub("<[^>]*>", "", one).split())) for one in (as_html, result._repr_html_())]
+    assert all(headline in one for one in shown)
     return facts
 
 
@@ -118,7 +100,7 @@ def test_filters_leave_each_estimate_and_the_answer_as_they_are(tmp_path, name):
     path = tmp_path / "all.jsonl"
     path.write_text("".join(f"{json.dumps(row)}\n" for row in maker.rich()), encoding="utf-8")
     explored = Exploration(str(path))
-    facts, text = answer_of(explored.answered).facts, advise(explored.answered).verdict
+    facts, text = answer_of(explored.answered).facts, answer_text(explored.answered).headline
     estimates = {key_of(row): interval_of(row, "seconds_step") for row in configurations.records(explored.frame)}
     ratios = dict(ratios_of(explored.frame))
     for option in explored.filters[name]:
@@ -129,7 +111,7 @@ def test_filters_leave_each_estimate_and_the_answer_as_they_are(tmp_path, name):
             assert interval_of(row, "seconds_step") == estimates[key_of(row)]
         assert set(ratios_of(explored.frame)) <= set(ratios.items())
         assert answer_of(explored.answered).facts == facts
-        assert advise(explored.answered).verdict == text
+        assert answer_text(explored.answered).headline == text
 
 
 def key_of(row):

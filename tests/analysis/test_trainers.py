@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tests.support import rows as maker
 from workbench import store
-from workbench.analysis.advisor import advise
+from workbench.analysis import answer_text
 from workbench.analysis.breakeven import breakeven
 from workbench.analysis.configurations import groups
 from workbench.analysis.standings import make_standings
@@ -29,17 +29,13 @@ def test_there_is_a_break_even_of_each_number_of_trainers_in_one_group():
         even = found[law.trainers]
         assert even.status == "crossing"
         assert even.low <= maker.crossing(law) <= even.high
-    assert "CSR ours, 2 trainers (" in found[2].sentence
-    assert [name.split(" · ")[0] for name in make_standings(group, "seconds_step").candidates] == [
-        "dense",
-        "CSR ours",
-        "CSR ours, 2 trainers",
-    ]
+    assert "sparse, 2 trainers in time" in found[2].sentence
+    assert make_standings(group, "seconds_step").candidates == ("S1", "S2", "D1")
 
 
 def test_the_best_trainers_have_the_verdict_and_their_command():
     frame = swept(FAST)
-    assert "CSR ours, 2 trainers" in advise(frame).verdict
+    assert dict(answer_text(frame).names)["S1"] == "sparse, 2 trainers"
     row = next(row for row in groups(frame)[0].rows if row["trainers"] == 2)
     assert "--trainers 2" in command_of(row)
     untimed = row | dict.fromkeys(map("seconds_{}".format, phases.PHASES))

@@ -261,8 +261,7 @@ def test_the_demo_ends_with_a_verdict_and_a_report(tmp_path, monkeypatch):
     assert came.exit_code == 0, came.output
     for text in (
         "held-out accuracy",
-        "Verdict",
-        "Break-even densities",
+        "Answer",
         f"Report: {tmp_path / 'runs/demo/report.html'}",
     ):
         assert text in came.output
@@ -280,7 +279,7 @@ def test_the_quick_demo_sweeps_alone_and_ends_with_a_verdict_and_a_report(tmp_pa
     came = run("demo", "--quick", "--root", "runs/demo")
     assert {configuration.format for configuration in compiled} >= {"dense", "csr"}
     assert came.exit_code == 0, came.output
-    assert "Verdict" in came.output
+    assert "Answer" in came.output
     assert f"Report: {tmp_path / 'runs/demo/report.html'}" in came.output
     assert "workbench demo --quick" in (tmp_path / "runs/demo/report.md").read_text(encoding="utf-8")
     assert not (tmp_path / "runs/demo/demo_train").exists()

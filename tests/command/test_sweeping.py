@@ -15,7 +15,7 @@ from tests.command.test_cli import spec_file
 from tests.support.clocks import SECONDS, until
 from tests.support.commands import run
 from workbench import store
-from workbench.analysis.advisor import advise
+from workbench.analysis import answer_text
 from workbench.command import cli, exit_codes, sweeping
 from workbench.study import suited
 from workbench.study.suited import spec_of
@@ -201,10 +201,10 @@ def test_a_million_configurations_are_refused():
 def test_a_sweep_ends_with_the_verdict_of_its_report_and_the_way_to_it(tmp_path):
     came = run("sweep", str(spec_file(tmp_path)))
     assert came.exit_code == 0, came.output
-    assert "Verdict" in came.output
+    assert "Answer" in came.output
     assert words(came).endswith("Its report: workbench report runs/small")
     shown = " ".join(came.output.replace("│", " ").split())
-    assert advise(store.frame(run_folder.read_current_records("runs/small"))).verdict in shown
+    assert answer_text(store.frame(run_folder.read_current_records("runs/small"))).headline in shown
 
 
 def typed(*arguments: str) -> subprocess.Popen:

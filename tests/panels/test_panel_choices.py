@@ -180,7 +180,7 @@ def test_the_plan_tells_trials_configurations_and_time(here, opened):
     assert panel.state.planned.seconds == pytest.approx(seconds)
     assert f"{FIRST * configurations} to {6 * configurations} trials; Run takes " in text(panel)
     assert "6 rounds give a ratio of 2 the interval" in text(panel)
-    assert "CSR ours · fused gradient · lazy; dense" in text(panel)
+    assert "sparse, lazy, fused gradient; dense" in text(panel)
 
 
 def test_a_changed_field_changes_the_state(here, opened):

@@ -102,7 +102,7 @@ def test_export_writes_report_and_rows_into_the_run_folder(here, opened):
     assert panel.state.trouble is None
     report = (study.folder / "report.html").read_text()
     assert "<svg" in report
-    assert "go sparse" in report
+    assert "Go sparse" in report
     assert len((study.folder / "rows.csv").read_text().splitlines()) == 49
     assert "<code>runs/can_sparse_reduce_training_time/report.html</code>" in text(panel)
 

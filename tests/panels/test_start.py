@@ -12,7 +12,7 @@ from tests.support import rows as made
 from tests.support.clocks import SECONDS
 from tests.support.panel_runs import tree, write_run
 from workbench import plots, store
-from workbench.analysis.recommendation import Statement
+from workbench.analysis.answer_text import AnswerText
 from workbench.panels import lab, tabs
 from workbench.panels.lab import Start
 from workbench.panels.panel import Panel
@@ -207,11 +207,11 @@ def test_advice_beside_a_sweep_is_refused_and_told(start, here):
 
 def test_explore_shows_any_run_with_its_verdict_and_rows(start, run):
     shown = start("explore")
-    assert "go sparse" in pressed(shown, "explore")
+    assert "Go sparse" in pressed(shown, "explore")
     shown.view.explored.results.view.value = "Latest trials"
     assert "Latest trials: 12 of" in pressed(shown, "explore")
     answer = lab.answered("explore", run=run)
-    assert "go sparse" in answer.text
+    assert "Go sparse" in answer.text
 
 
 def test_explore_filters_by_its_lists(start, run):
@@ -255,17 +255,16 @@ def test_compare_tells_what_changed_between_two_runs(start, run):
 
 
 def test_advice_is_measured_on_a_thread_and_shown_with_its_command(start, monkeypatch):
-    result = SimpleNamespace(headline=Statement("Go <sparse>."), grounds=(Statement("Since it is faster."),))
     guess = "The label is the column 'a' (its name). Another one: --label NAME (in Python label=\"NAME\")."
     command = "workbench train --dataset uniform"
-    answer = SimpleNamespace(recommendation=result, command=command, spent="3 trials", guesses=(guess,))
+    answer = SimpleNamespace(text=AnswerText("Go <sparse>"), command=command, spent="3 trials", guesses=(guess,))
     asked = []
     monkeypatch.setattr(advise, "advise", lambda settings, seconds, follow: asked.append((settings, seconds)) or answer)
     shown = start("advise", source="uniform", model="softmax", seconds=12)
     shown.view.button.click()
     shown.view.thread.join(SECONDS)
     assert asked == [({"dataset": "uniform", "model": "softmax"}, 12.0)]
-    assert "<strong>Go &lt;sparse&gt;.</strong>" in shown.view.answer.value
+    assert "Go &lt;sparse&gt;.</strong>" in shown.view.answer.value
     assert "<code>workbench train --dataset uniform</code>" in shown.view.answer.value
     assert "Another one: NAME in the field <em>Label</em>." in shown.view.answer.value
     assert not shown.view.button.disabled

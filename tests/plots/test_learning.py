@@ -52,18 +52,18 @@ def test_the_time_to_a_loss_counts_the_drop_and_not_the_first_step():
     )
     times = {row["format"]: style.seconds(row, steps) for row in rows}
     assert f"in {times['csr']} instead of {times['dense']}" in title
-    assert f"after {steps} steps of CSR ours (row_sparse gradient, standard update) and {steps} of dense" in sentence
+    assert f"after {steps} steps of sparse and {steps} of dense" in sentence
 
 
 @pytest.mark.parametrize(
     ("sparse", "expected"),
     [
         (falling(0.4, 0.3), "cannot be compared: the loss starts lower there"),
-        (falling(0.7, 0.4), "It is not reached with CSR ours"),
-        ([*falling(0.7, 0.3)[:40], *np.linspace(0.3, 5.0, 20)], "It is not reached with CSR ours"),
-        ([*falling(0.7, 0.3)[:40], *[None] * 20], "It is not reached with CSR ours"),
-        ([0.7], "It is not reached with CSR ours"),
-        ([0.7, 0.1], "It is not reached with CSR ours"),
+        (falling(0.7, 0.4), "It is not reached with sparse"),
+        ([*falling(0.7, 0.3)[:40], *np.linspace(0.3, 5.0, 20)], "It is not reached with sparse"),
+        ([*falling(0.7, 0.3)[:40], *[None] * 20], "It is not reached with sparse"),
+        ([0.7], "It is not reached with sparse"),
+        ([0.7, 0.1], "It is not reached with sparse"),
     ],
     ids=["starts lower", "not reached", "rises again", "lost at the end", "one step", "two steps, far apart"],
 )

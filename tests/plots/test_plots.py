@@ -122,8 +122,8 @@ def test_time_density_draws_the_numbers_and_the_break_even():
             np.asarray(line.get_ydata(), float), [shown_value(row, "seconds_step") for row in records(of)], rtol=1e-12
         )
     (even,) = breakeven(store.frame(maker.sweep()))
-    assert "Sparse is faster than dense up to 3 %; the break-even is at" in said(figure)
-    assert "go sparse up to 3 % density" in sentence
+    assert "Faster: sparse from 0.1 to 3 %, dense from 10 to 30 %" in said(figure)
+    assert sentence == "Faster: sparse from 0.1 to 3 %, dense from 10 to 30 %."
     assert "width 16, 256 rows a batch" in said(figure)
     assert notes(figure) == [f"break-even {even.place.removesuffix(' density')}"]
 

@@ -70,7 +70,7 @@ def test_it_asks_nothing_of_a_network_and_shows_its_verdict_and_charts(opened, p
     page, failures = open_page(opened), []
     page.on("pageerror", lambda error: failures.append(str(error)))
     page.goto(page_file.as_uri())
-    assert "go sparse" in page.locator("body").inner_text()
+    assert "Go sparse" in page.locator("body").inner_text()
     assert page.locator("details.section[open]").count() == 0
     page.evaluate("document.querySelectorAll('details.section').forEach((one) => (one.open = true))")
     charts = page.locator(".chart-wide svg")

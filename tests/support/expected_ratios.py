@@ -34,25 +34,16 @@ FORMATS = {"csr": "CSR", "csc": "CSC", "coo": "COO"}
 GROUP = ("dataset", "width", "batch_rows", "threads", "device", "model", "optimizer", "machine")
 
 
-def long_name(row: Record) -> str:
-    """A configuration as sentences and tables call it."""
+def name(row: Record) -> str:
+    """A configuration as tables call it."""
+    call = ", whole epochs" if row["launch"] == "epoch" else ""
+    serial = ", 1 thread" if row["serial"] else ""
     if row["format"] == "dense":
-        held = {"csr": "data held as CSR"}.get(row["hold"], "")
-        call = "epochs in one call" if row["launch"] == "epoch" else ""
-        more = ", ".join(part for part in (held, call) if part)
-        return f"dense{', 1 thread' if row['serial'] else ''}{f' ({more})' if more else ''}"
-    call = ", epochs in one call" if row["launch"] == "epoch" else ""
-    return f"{FORMATS[row['format']]} {row['engine']} ({row['gradient']} gradient, {row['update']} update{call})"
-
-
-def short_name(row: Record) -> str:
-    """A configuration as legends call it."""
-    call = " · epoch" if row["launch"] == "epoch" else ""
-    if row["format"] == "dense":
-        held = " · held as CSR" if row["hold"] == "csr" else ""
-        return f"dense{', 1 thread' if row['serial'] else ''}{held}{call}"
-    lazy = "" if row["update"] == "standard" else f" · {row['update']}"
-    return f"{FORMATS[row['format']]} {row['engine']} · {row['gradient']} gradient{lazy}{call}"
+        return f"dense{' from CSR batches' if row['hold'] == 'csr' else ''}{call}{serial}"
+    kind = "" if row["format"] == "csr" else f" {FORMATS[row['format']]}"
+    lazy = "" if row["update"] == "standard" else f", {row['update']}"
+    gradient = "" if row["gradient"] == "row_sparse" else f", {row['gradient']} gradient"
+    return f"sparse{kind}{', SciPy' if row['engine'] == 'vendor' else ''}{lazy}{gradient}{call}{serial}"
 
 
 @dataclass(frozen=True)
@@ -78,12 +69,12 @@ class Configuration:
     @property
     def name(self) -> str:
         """The configuration."""
-        return long_name(self.head)
+        return name(self.head)
 
     @property
     def names(self) -> tuple[str, str]:
         """The configuration as it is called in sentences, and in legends."""
-        return long_name(self.head), short_name(self.head)
+        return name(self.head), name(self.head)
 
     @property
     def is_dense(self) -> bool:
@@ -319,7 +310,7 @@ def contests(rows: Iterable[Record]) -> list[Contest]:
     places: dict[tuple, dict[tuple, list[Record]]] = {}
     for row in rows:
         place = tuple(row[name] for name in GROUP), row["density"]
-        line = long_name(row), row["learning_rate"], row["seed"]
+        line = name(row), row["learning_rate"], row["seed"]
         places.setdefault(place, {}).setdefault(line, []).append(row)
     met = {place: tuple(Configuration(tuple(own)) for own in lines.values()) for place, lines in places.items()}
     noise = scatters(met)

@@ -11,7 +11,7 @@ from tests.support.figures import drawn, said
 from tests.support.sweeps import row_of_trial, swept
 from tests.support.tiny_sweeps import DENSE, FUSED, OUTSIDE, spec_of, trial_row
 from workbench import store
-from workbench.analysis import advisor, configurations, formatting
+from workbench.analysis import answer_text, configurations, formatting
 from workbench.sweeps import grid, run_folder, spec
 from workbench.sweeps.spec import Configuration
 from workbench.training import device as on_device
@@ -113,10 +113,9 @@ def on_both() -> list[dict]:
 def test_words_tell_devices_apart():
     row = made.sweep()[1]
     there = {**row, "device": "cuda"}
-    assert formatting.name_configuration(there).startswith("CSR ours on cuda (")
-    assert formatting.short_configuration_name(there).startswith("CSR ours on cuda · ")
+    assert formatting.name_configuration(there).startswith("sparse on cuda")
     assert formatting.name_configuration(row) == formatting.name_configuration({**row, "device": None})
-    assert formatting.short_configuration_name({"format": "dense", "device": "cuda"}) == "dense on cuda"
+    assert formatting.name_configuration({"format": "dense", "device": "cuda"}) == "dense on cuda"
 
 
 def test_a_group_never_mixes_devices_and_names_them():
@@ -124,15 +123,14 @@ def test_a_group_never_mixes_devices_and_names_them():
     assert sorted(group.label for group in groups) == ["on cpu", "on cuda"]
     for group in groups:
         assert {row["device"] for row in group.rows} == {group.settings["device"]}
-    text = "\n".join(advisor.advise(store.frame(on_both())).sentences)
-    assert "on cuda" in text
+    assert "on cuda" in str(answer_text(store.frame(on_both())))
 
 
 def test_the_verdict_and_what_moves_it_name_a_device_once():
     quick = made.sweep((made.DENSE, replace(made.SPARSE, slope=0.05)), device="cuda")
     quick += made.sweep((replace(made.SPARSE, format="coo"),), device="cuda")  # so that this group is the largest
-    advice = advisor.advise(store.frame([*made.sweep(), *quick]))
-    assert advice.verdict.endswith("This is for configurations on cuda, one of 2 groups measured.")
+    text = answer_text(store.frame([*made.sweep(), *quick]))
+    assert any("on cuda, one of 2 groups" in one for one in text.caveats)
 
 
 def test_memory_on_a_device_is_that_of_the_device():
@@ -149,8 +147,9 @@ def test_memory_on_a_device_is_that_of_the_device():
     assert pooled["bytes_predicted"].tolist() == [row["bytes_device_predicted"] for row in once]
     on_cpu = store.frame(made.sweep(rounds=1))
     assert configurations.pool_rounds(on_cpu)["bytes_peak"].equals(on_cpu["bytes_peak"])
-    text = advisor.advise(store.frame(rows)).memory[0]
-    assert "at its peak on the device instead of 999 MB" in text or "at its peak on the device instead of 1 GB" in text
+    text = answer_text(store.frame(rows)).memory
+    assert text.startswith("Peak memory on the device: ")
+    assert " 999 MB dense" in text or " 1 GB dense" in text
 
 
 def a_tenth(row: dict) -> dict:

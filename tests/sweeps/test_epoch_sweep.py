@@ -38,5 +38,4 @@ def test_the_code_of_epochs_is_part_of_the_key_and_lines_have_a_name():
     names = {"/".join(file.parts[-3:]) for file in spec.files_of(there)}
     assert {"kernels/epochs/loops.py", "kernels/losses/softmax.py"} <= names
     row = {"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "lazy", "launch": "epoch"}
-    assert formatting.name_configuration(row) == "CSR ours (row_sparse gradient, lazy update, epochs in one call)"
-    assert formatting.short_configuration_name(row) == "CSR ours · row_sparse gradient · lazy · epoch"
+    assert formatting.name_configuration(row) == "sparse, lazy, whole epochs"

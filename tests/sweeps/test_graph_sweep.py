@@ -105,8 +105,7 @@ def with_graphs() -> list[dict]:
 
 def test_words_and_lines_tell_a_graph_from_kernels():
     row = with_graphs()[-1]
-    assert formatting.name_configuration(row) == "CSR ours on cuda (fused gradient, lazy update, one graph)"
-    assert formatting.short_configuration_name(row) == "CSR ours on cuda · fused gradient · lazy · graph"
+    assert formatting.name_configuration(row) == "sparse on cuda, lazy, fused gradient, CUDA graph"
     assert formatting.name_configuration(row | {"launch": None}) == formatting.name_configuration(
         row | {"launch": "kernels"}
     )

@@ -21,13 +21,14 @@ from workbench import data, models, store
 from workbench.advising.candidates import is_faithful, likely_first, list_candidates
 from workbench.advising.first_part import FirstPart, first_part
 from workbench.advising.source import model_note, suggest_model
+from workbench.analysis import answers
+from workbench.analysis.answer_text import AnswerText, text_of
+from workbench.analysis.answers import EPOCHS, NO_ANSWER, answer_of
 from workbench.analysis.compare import PREDICTED
 from workbench.analysis.configurations import NUMBERED
-from workbench.analysis.grades import comparison_facts
-from workbench.analysis.recommendation import Recommendation, recommend
+from workbench.analysis.verdict_text import comparison_facts
 from workbench.data import Profile, profile
 from workbench.measure import memory
-from workbench.measure.posterior import Ratio
 from workbench.measure.rounds import ALONE
 from workbench.settings import SETTINGS, Setting
 from workbench.sweeps import estimate, grid, run_folder
@@ -45,13 +46,14 @@ from workbench.sweeps.trial import settings_of
 class Answer:
     """The answer to "sparse or dense, and how": for a panel, a notebook, a terminal or a program.
 
-    `recommendation` has the sentences, each with the keys of its configurations in `folder`; `command` trains what is
+    `recommendation` is what the records of `folder` answer, `text` has its words; `command` trains what is
     recommended, empty if nothing ran. `settings` are those of the data, the model and the optimizer. `seconds` is
     how long it took, of `seconds_budget`, `seconds_compiled` of them for code that this machine had not kept. `trials`
     are those done of the run in `folder`, `reused` of them before; `is_stopped` tells that somebody ended it early.
     """
 
-    recommendation: Recommendation
+    recommendation: answers.Answer
+    text: AnswerText
     command: str
     profile: Profile
     settings: dict[str, Any]
@@ -68,8 +70,8 @@ class Answer:
     """What the answer leaves out: rows of the file that were not read; "" if nothing."""
 
     def __str__(self) -> str:
-        """Return the recommendation, the command that trains it, and what was spent, as text."""
-        lines = [str(self.recommendation)]
+        """Return the answer, the command that trains so, and what was spent, as text."""
+        lines = [str(self.text)]
         lines += [f"Train it with: {self.command}"] if self.command else []
         return "\n".join([*lines, self.spent])
 
@@ -85,24 +87,18 @@ class Answer:
         return f"{read}{stopped}{took}{once}.{kept}"
 
     def as_json(self) -> dict[str, Any]:
-        """Return the answer as a dict for JSON: numbers, sentences with their keys, command and profile.
+        """Return the answer as a dict for JSON: numbers, words, command and profile.
 
-        The verdict has the fields of `grades.comparison_facts`.
+        The verdict has the fields of `verdict_text.comparison_facts`.
         """
-        recommendation = self.recommendation
-        ratios = {
-            name: _finite(found.ratio) if found and found.ratio else None
-            for name, found in (("time", recommendation.time), ("memory", recommendation.memory))
-        }
+        known = self.recommendation
         return {
-            "verdict": recommendation.verdict,
-            "answer": recommendation.answer.facts if recommendation.answer else None,
-            **(comparison_facts(recommendation.time) if recommendation.time else {}),
-            "why": str(recommendation.headline),
-            "recommended": recommendation.settings,
-            "key": recommendation.key,
-            "dense_over_sparse": ratios,
-            "sentences": [asdict(said) for said in recommendation.sentences],
+            "verdict": known.verdict,
+            "answer": None if known is NO_ANSWER else known.facts,
+            **comparison_facts(known.time),
+            "text": asdict(self.text),
+            "recommended": known.settings,
+            "key": known.key,
             "command": self.command,
             "settings": self.settings,
             "trials": self.trials,
@@ -114,12 +110,6 @@ class Answer:
             "rows": str(self.folder),
             "profile": asdict(self.profile),
         }
-
-
-def _finite(ratio: Ratio) -> dict[str, float | None]:
-    """Return {"value", "low", "high"} of a ratio, with None in place of an infinite or unknown one."""
-    named = {"value": ratio.value, "low": ratio.low, "high": ratio.high}
-    return {name: end if math.isfinite(end) else None for name, end in named.items()}
 
 
 # Names of the runs of advice, and of their folders.
@@ -251,6 +241,7 @@ def advise(
     measure: Mapping[str, Any] | None = None,
     seconds_spent: float = 0.0,
     say: Say = say_nothing,
+    epochs: int = EPOCHS,
 ) -> Answer:
     """Measure a few well-chosen configurations on the data within a budget, and return what to train with.
 
@@ -258,8 +249,8 @@ def advise(
     optimizer, batch_rows (by default 256 and larger ones are tried), threads, device. `lazy` lets an update be
     recommended that trains another model than dense. `seconds` are for everything, `seconds_spent` of them are over;
     `measure` says how each trial is measured, as in a spec. `folder` keeps the records. `follow` shows a run until it
-    is over; `say` is called with each guess, on data and model, before anything is measured. SpecError and
-    data.DataError for what cannot be trained on.
+    is over; `say` is called with each guess, on data and model, before anything is measured. Training
+    times are said for `epochs`. SpecError and data.DataError for what cannot be trained on.
     """
     if not SECONDS_LEAST <= seconds < math.inf:
         raise SpecError(
@@ -276,7 +267,7 @@ def advise(
     original = fixed | {name: given[name] for name in ("path",) if name in given}
     folder = Path(folder) if folder else run_folder.ROOT / folder_name_of(original)
     able = list_candidates(fixed, _devices(settings.get("device")), lazy)
-    advising = _Advising(fixed, able, folder, clock, follow, lazy, dict(measure or {}), problem)
+    advising = _Advising(fixed, able, folder, clock, follow, lazy, dict(measure or {}), problem, epochs)
     advising.race()
     if not advising.is_stopped:
         advising.look_around()
@@ -393,12 +384,13 @@ class _Advising:
         lazy: bool,
         measure: dict[str, Any],
         problem: Problem,
+        epochs: int = EPOCHS,
     ) -> None:
         """Choose the candidates of the first race from `able`, which are those with enough time; starts nothing.
 
         `settings` are complete, `measure` overrides how trials are measured, `problem` is the data.
         """
-        self.problem = problem
+        self.problem, self.epochs = problem, epochs
         self.settings, self.folder, self.clock, self.follow, self.lazy = dict(settings), folder, clock, follow, lazy
         self.measure = {"race": True, "roofs": False, **measure}
         self.fixed = {name: value for name, value in self.settings.items() if name != "device"}
@@ -454,7 +446,7 @@ class _Advising:
         if self.clock.left < self.seconds_reserve + SECONDS_START * min(self.clock.slowdown, SLOWDOWN_MOST):
             return
         known = self.recommended()
-        if known.time is None:
+        if known.best is None:
             return
         if self.is_cut and (known.time.verdict == "inconclusive" or known.time.source == PREDICTED):
             self._run("Racing on", self.candidates, self.clock.left)
@@ -484,7 +476,7 @@ class _Advising:
         return [one for able in found.values() for one in able]
 
     def _places(
-        self, known: Recommendation, both: list[Mapping[str, Any]], named: list[dict[str, Any]]
+        self, known: answers.Answer, both: list[Mapping[str, Any]], named: list[dict[str, Any]]
     ) -> list[_Variation]:
         """Return the variations to try: a larger batch, if it may be chosen, and another density, if there is one.
 
@@ -500,7 +492,7 @@ class _Advising:
             *([_Variation("density", density, some) for some in able] if density else []),
         ]
 
-    def _density(self, known: Recommendation, both: list[Mapping[str, Any]]) -> dict[str, Any]:
+    def _density(self, known: answers.Answer, both: list[Mapping[str, Any]]) -> dict[str, Any]:
         """Return {"density": value} of another density to measure, by the verdict so far; {} if none is known."""
         natural = next((row["density_measured"] for row in both if row["density_measured"]), None)
         if natural is None:
@@ -553,10 +545,11 @@ class _Advising:
             }
         )
 
-    def recommended(self) -> Recommendation:
-        """Return the recommendation from the records so far; configurations without a time are predicted."""
+    def recommended(self) -> answers.Answer:
+        """Return the answer of the records so far; configurations without a time are predicted."""
         rows = run_folder.read_current_records(self.folder)
-        return recommend(store.frame(run_folder.with_predictions(rows, self.predicted)))
+        found = answer_of(store.frame(run_folder.with_predictions(rows, self.predicted)))
+        return NO_ANSWER if found is None else dataclasses.replace(found, epochs=self.epochs)
 
     def _predict_configurations(self) -> list[dict[str, Any]]:
         """Return the predicted columns of each configuration on the CPU at the density and batch size asked about."""
@@ -589,6 +582,7 @@ class _Advising:
         trials = run_folder.count_finished_trials(self.folder)
         return Answer(
             known,
+            text_of(known, known.groups),
             train_command(self.by_key[known.key]) if known.key in self.by_key else "",
             profiled,
             self.settings,

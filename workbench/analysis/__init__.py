@@ -5,18 +5,18 @@
 number of one row.
 """
 
-from workbench.analysis.advisor import Advice, advise
+from workbench.analysis.answer_text import AnswerText, answer_text
 from workbench.analysis.breakeven import BreakEven, breakeven
 from workbench.analysis.compare import Contest, contest_verdict, contests
 from workbench.analysis.configurations import groups, pool_rounds
 from workbench.analysis.intervals import Interval, interval_of
 
 __all__ = [
-    "Advice",
+    "AnswerText",
     "BreakEven",
     "Contest",
     "Interval",
-    "advise",
+    "answer_text",
     "breakeven",
     "contest_verdict",
     "contests",

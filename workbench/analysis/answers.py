@@ -5,6 +5,7 @@ of configurations at one density: the data's own if that was measured, else the 
 most configurations were measured. Of batch sizes and devices it is the smallest batch that is nearly as fast as any.
 """
 
+import math
 from collections import Counter
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
@@ -12,18 +13,24 @@ from typing import Any
 
 import pandas as pd
 
+from workbench import settings
 from workbench.analysis import configurations
 from workbench.analysis.breakeven import BreakEven, breakeven_of
 from workbench.analysis.compare import PREDICTED, Contest, barred_of_group, contests_of_group, fastest_predicted
 from workbench.analysis.configurations import Group, Record, once_per_frame
 from workbench.analysis.estimates import PREDICTION, TIME, estimate_of, posterior_of
-from workbench.analysis.grades import comparison_facts
+from workbench.analysis.intervals import ONCE, Interval, interval_of
+from workbench.analysis.verdict_text import comparison_facts
 
 MEMORY = "bytes_peak"
 NEAR = 1.25
 """A smaller batch is preferred where its epoch takes at most so many times the least: it has more updates."""
 CHOSEN = ("batch_rows", "device")
 """Settings of a group that the answer may choose."""
+CHOICE = (*settings.columns("line"), *reversed(CHOSEN))
+"""Settings of a record that are recommended."""
+EPOCHS = 20
+"""Epochs that a training with an optimizer has by default, and that training times are said for."""
 
 Shown = Set[tuple] | None
 """Configurations that are shown, as `configuration_of` identifies them; None for all. Estimates are of all records."""
@@ -34,7 +41,8 @@ class Answer:
     """What records answer. `time` and `memory` are the contests of `group` at the density that the answer is about.
 
     `rows` are the records of the group there, `best` is the one to train with: on the faster side the fastest one, of
-    those equally fast that of least memory. `leaders` are the best records of each batch size and device.
+    those equally fast that of least memory. `leaders` are the best records of each batch size and device, `groups`
+    all groups of the records. `epochs` are those that `seconds` are for.
     """
 
     group: Group
@@ -43,6 +51,29 @@ class Answer:
     memory: Contest
     best: Record | None
     leaders: Sequence[Record]
+    groups: Sequence[Group] = ()
+    epochs: int = EPOCHS
+
+    @property
+    def verdict(self) -> str:
+        """The verdict in time: sparse, dense, level or inconclusive; "none" if nothing has a time."""
+        return "none" if self.best is None else self.time.verdict
+
+    @property
+    def settings(self) -> dict[str, Any] | None:
+        """The recommended settings (`CHOICE`), None if nothing has a time."""
+        return None if self.best is None else {name: self.best[name] for name in CHOICE}
+
+    @property
+    def key(self) -> str | None:
+        """The key of the recommended configuration, None if nothing has a time."""
+        return None if self.best is None else self.best["key"]
+
+    @property
+    def seconds(self) -> dict[str, Interval | None]:
+        """Training time (s) of `epochs` epochs by side, "sparse" and "dense"; None if unknown."""
+        sides = {"sparse": self.time.sparse, "dense": self.time.dense}
+        return {name: training_seconds(row, self.epochs) if row else None for name, row in sides.items()}
 
     @property
     def asked(self) -> float | None:
@@ -56,14 +87,18 @@ class Answer:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The answer for programs: `time` and `memory` with the fields of `grades.comparison_facts`.
+        """The answer for programs: `time` and `memory` with the fields of `verdict_text.comparison_facts`.
 
-        `density` is that of the answer, `break_even` has the density up to which sparse is faster, with its interval.
+        `density` is that of the answer, `seconds` the training time of
+        `epochs` epochs by side, `break_even` the density up to which sparse is faster, with
+        its interval.
         """
         even = self.break_even
         crossing = even is not None and even.status == "crossing"
         return {
             "density": self.time.density,
+            "epochs": self.epochs,
+            "seconds": {name: known.value if known else None for name, known in self.seconds.items()},
             "time": comparison_facts(self.time),
             "memory": comparison_facts(self.memory),
             "break_even": {name: getattr(even, name) for name in ("density", "low", "high")} if crossing else None,
@@ -73,6 +108,45 @@ class Answer:
 def answer_of(frame: pd.DataFrame) -> Answer | None:
     """Return the answer of trial records; None without any. O(records * rounds)."""
     return once_per_frame(_answer, configurations.pool_rounds(frame))
+
+
+_NOTHING = Contest(None, None, None, "inconclusive")
+NO_ANSWER = Answer(configurations.Group({}, "", []), (), _NOTHING, _NOTHING, None, ())
+"""The answer without any record."""
+
+
+def training_seconds(row: Record, epochs: int) -> Interval | None:
+    """Return the time (s) that a record's configuration trains for `epochs`; None without a time or number of rows."""
+    known, rows = interval_of(row, TIME), row["rows_trained"]
+    if known is None and row.get(PREDICTION):
+        known = Interval(row[PREDICTION], row[PREDICTION], row[PREDICTION], ONCE)
+    if known is None or not rows:
+        return None
+    steps = epochs * math.ceil(rows / row["batch_rows"])
+    return Interval(steps * known.value, steps * known.low, steps * known.high, known.why)
+
+
+@configurations.once_per_group
+def letters_of(group: Group) -> dict[tuple, str]:
+    """Return {configuration: letter} of a group, such as "S1" and "D2": the best at the answer's density first."""
+    asked = answered_density(group)
+    time = _contest_at(group, TIME, asked)
+    named = [configurations.line_key(row) for row in (time.sparse, time.dense) if row is not None]
+    found: dict[tuple, str] = {}
+    for letter, lines in (
+        ("S", configurations.sparse_lines(group.rows)),
+        ("D", configurations.dense_lines(group.rows)),
+    ):
+        times = {line: _seconds_at(rows, asked) for line, rows in lines.items()}
+        ordered = sorted(lines, key=lambda line: (line not in named, times[line]))
+        found |= {line: f"{letter}{number}" for number, line in enumerate(ordered, 1)}
+    return found
+
+
+def _seconds_at(rows: Sequence[Record], asked: float | None) -> float:
+    """Return the least time a step (s) of a configuration's records at a requested density; inf without one."""
+    known = (interval_of(row, TIME) for row in rows if row["density"] == asked)
+    return min((one.value for one in known if one), default=math.inf)
 
 
 def answered_groups(frame: pd.DataFrame, shown: Shown = None) -> list[Group]:
@@ -108,7 +182,7 @@ def _answer(pooled: pd.DataFrame) -> Answer | None:
     group = _fastest_group(alike, leaders) if leaders else groups[0]
     time, memory = (_contest_at(group, measure, asked) for measure in (TIME, MEMORY))
     best = _of_better_side(leaders.get(id(group)), able_of[id(group)], time)
-    return Answer(group, rows_of[id(group)], time, memory, best, list(leaders.values()))
+    return Answer(group, rows_of[id(group)], time, memory, best, list(leaders.values()), groups)
 
 
 def _choices_apart(group: Group) -> dict[str, Any]:

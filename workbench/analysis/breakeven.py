@@ -10,10 +10,8 @@ density and in its logarithm cross. The break-even itself is read from a straigh
 """
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,9 +19,9 @@ import pandas as pd
 
 from kernels.registry import unknown_name
 from workbench.analysis import configurations, formatting
-from workbench.analysis.compare import REMEDY, Contest, compare_best, is_decidable, worse_of_group
-from workbench.analysis.grades import format_factor, format_probability
+from workbench.analysis.compare import Contest, compare_best, worse_of_group
 from workbench.analysis.intervals import number_or_none
+from workbench.analysis.verdict_text import verdict_ranges
 from workbench.measure.posterior import Ratio
 
 # Break-even in memory by bytes: from the predicted bytes of rows, which the formulas of the formats give.
@@ -52,13 +50,6 @@ class ByBytes(NamedTuple):
     is_beyond: bool
     is_level: bool
     dense: Record
-
-    @property
-    def place(self) -> str:
-        """Clause on where it is, such as "the break-even is at 50 % density", or the text why there is none."""
-        if self.density is None:
-            return self.text
-        return f"the break-even is at {self.text}{', beyond what was measured' if self.is_beyond else ''}"
 
     @property
     def text(self) -> str:
@@ -95,22 +86,6 @@ def breakeven_by_bytes(sparse: Iterable[Record], dense: Iterable[Record]) -> ByB
     return ByBytes(density if is_known else None, gaps[-1] < 0, not changes, is_level, heads[best[last]])
 
 
-def breakeven_by_bytes_clause(sparse: Sequence[Record], dense: Sequence[Record]) -> str:
-    """Return the clause on the break-even by predicted bytes against a dense array; "" without predictions.
-
-    If another dense candidate has fewer bytes than the array (data held as CSR, for example), the clause also gives the
-    break-even against that one.
-    """
-    best = breakeven_by_bytes(sparse, dense)
-    if best is None:
-        return ""
-    array = breakeven_by_bytes(sparse, [row for row in dense if configurations.storage_of(row) == configurations.HELD])
-    text = _sentence(array or best, sparse[0])
-    if array is None or configurations.storage_of(best.dense) == configurations.HELD:
-        return text
-    return f"{text}; against {formatting.name_configuration(best.dense)} {best.place}"
-
-
 def _density_of_zero(x: Sequence[float], y: Sequence[float]) -> float | None:
     """Return the x at which the line through two points (`x`, `y`) crosses zero; None if it does not rise."""
     if y[1] <= y[0]:
@@ -127,22 +102,6 @@ def _predicted_by_density(rows: Iterable[Record]) -> dict[float | None, tuple[fl
             least = found.get(row["density"], (density, np.inf))[1]
             found[row["density"]] = density, min(size, least)
     return found
-
-
-def _sentence(found: ByBytes, row: Record) -> str:
-    """Return the clause on a break-even by bytes, with the bytes of a CSR entry and a dense element of the row's types.
-
-    An example is "by bytes (8 an entry, 4 an element of a dense array) the break-even is at 50 % density".
-    """
-    value = 8 if row.get("dtype") == "float64" else 4
-    index = 8 if row.get("index_dtype") == "int64" else 4
-    rule = f"by bytes ({value + index} an entry, {value} an element of a dense array)"
-    against = (
-        ""
-        if configurations.storage_of(found.dense) == configurations.HELD
-        else f", against {formatting.name_configuration(found.dense)}"
-    )
-    return f"{rule} {found.place}{against}"
 
 
 STATUSES = {
@@ -232,8 +191,7 @@ def breakevens_of_group(group: configurations.Group, measure: str) -> tuple[Brea
         even = _breakeven_of_line(group, rows, contests, dense, measure)
         warning = _quality_warning(rows, [row for row in rows if id(row) in worse])
         by_bytes = breakeven_by_bytes(rows, dense) if measure.startswith("bytes") else None
-        counted = f"; {breakeven_by_bytes_clause(rows, dense)}" if by_bytes else ""
-        evens.append(replace(even, sentence=even.sentence.removesuffix(".") + counted + warning, by_bytes=by_bytes))
+        evens.append(replace(even, sentence=even.sentence.removesuffix(".") + warning, by_bytes=by_bytes))
     return tuple(evens)
 
 
@@ -259,7 +217,7 @@ def _quality_warning(rows: list[Record], worse: list[Record]) -> str:
         return "."
     at = formatting.join_items(formatting.format_density(configurations.density_of(row) or 0.0) for row in worse)
     where = "" if len(worse) == len(rows) else f" at {at}"
-    return f"; it trained a worse model{where}, so this is no win{' there' if where else ''}."
+    return f"; it trained a worse model{where} and may not win{' there' if where else ''}."
 
 
 def _breakeven_of_line(
@@ -420,43 +378,22 @@ def _without_ratios(rows: list[Record], dense: list[Record], contests: list[Cont
 def breakeven_sentence(
     status: str, ends: tuple, rows: Sequence[Record], contests: Sequence[Contest], dense: Sequence[Record], measure: str
 ) -> str:
-    """Return the sentence on one break-even, which names the configuration, the measure and the densities.
+    """Return the sentence on one break-even: the configuration, the better side over the densities, and where it is.
 
     `status` is a key of STATUSES, `ends` (density, lower, upper), `rows` the sparse and `dense` the dense records,
     `contests` those compared, ascending in density.
     """
-    who, what = formatting.name_configuration(rows[0]), _measure_noun(measure)
-    compared = [contest for contest in contests if contest.ratio is not None]
-    against = baseline(compared)
-    won, lost = ([one for one in compared if one.verdict == side] for side in ("sparse", "dense"))
-    say = {
-        "crossing": lambda: (
-            f"{who} beats {against} in {what} up to {_format_density_of(won[-1])} density, "
-            f"{baseline(lost[:1])} wins from {_format_density_of(lost[0])} on; "
-            f"the break-even is {formatting.format_breakeven(*ends)}{density_clause(*ends)}"
-            f"{inconclusive_clause(contests)}."
-        ),
-        "several": lambda: (
-            f"{who}: the winner in {what} changes more than once, {_segments(compared)}; no one break-even."
-        ),
-        "sparse": lambda: f"{who} beats {against} in {what} {_one_sided_sentence(won, contests, -1)}.",
-        "dense": lambda: (
-            f"{formatting.capitalized(against)} beats {who} in {what} {_one_sided_sentence(lost, contests, 0)}."
-        ),
-        "level": lambda: f"{who} and {against} are equal (within 10 %) in {what} at every density, {_range(compared)}.",
-        "inconclusive": lambda: (
-            f"{who} and {against} have no certain winner in {what}{inconclusive_clause(contests)}"
-            f"{_remedy(contests, measure)}."
-        ),
-        "feasible": lambda: (
-            f"{who} wins by fitting: {_missing_requirements(dense)}; it ran up to "
-            f"{formatting.format_density(ends[1])} density."
-        ),
-        "infeasible": lambda: f"{who} gave no result where dense did: {_reasons(rows)}.",
-        "no_baseline": lambda: f"{who} has nothing to be compared with: {_reasons(dense) or 'dense was not measured'}.",
-        "too_few": lambda: f"{who} was compared at one density, {_unique(compared[0])}; a break-even needs two.",
-    }
-    return say[status]()
+    who, what = formatting.name_configuration(rows[0]), "time" if measure.startswith("seconds") else "memory"
+    if status == "feasible":
+        return f"{who} runs up to {formatting.format_density(ends[1])} density; dense did not fit in memory."
+    if status == "infeasible":
+        return f"{who} gave no result where dense did: {_reasons(rows)}."
+    if status == "no_baseline":
+        return f"{who} has nothing to be compared with: {_reasons(dense) or 'dense was not measured'}."
+    at = "; a break-even needs two densities" if status == "too_few" else ""
+    if status == "crossing":
+        at = f"; the break-even is {formatting.format_breakeven(*ends)}{density_clause(*ends)}"
+    return f"{who} in {what}: {verdict_ranges(contests)}{at}."
 
 
 def density_clause(value: float | None, low: float, high: float) -> str:
@@ -470,154 +407,9 @@ def density_clause(value: float | None, low: float, high: float) -> str:
     return f" (measure at {formatting.format_density(math.sqrt(low * high), 2)} density to narrow it)"
 
 
-def baseline(compared: Sequence[Contest]) -> str:
-    """Return the name of the dense configuration of some contests.
-
-    "the best dense" if several, "dense" if none is named.
-    """
-    names = {formatting.name_configuration(one.dense) for one in compared if one.dense is not None}
-    return names.pop() if len(names) == 1 else "the best dense" if names else "dense"
-
-
-def _format_density_of(contest: Contest) -> str:
-    """Return the density of a contest in per cent, such as "1 %"; "0 %" if it is unknown."""
-    return formatting.format_density(contest.density or 0.0)
-
-
-def _measure_noun(measure: str) -> str:
-    """Return "time" for a column that begins with "seconds", else "memory"."""
-    return "time" if measure.startswith("seconds") else "memory"
-
-
-def _one_sided_sentence(won: Sequence[Contest], contests: Sequence[Contest], end: int) -> str:
-    """Return where the only winning side wins, by which factor, and which densities are inconclusive.
-
-    `won` are its contests among `contests`, ascending; `end` (0 or -1) selects the one whose factor is given.
-    """
-    at = _format_density_of(won[end])
-    if len(won) == len(contests):
-        towards = "from" if end == 0 else "up to"
-        return f"at every density measured, {towards} {at}, where it is {format_factor(won[end])} better"
-    return (
-        f"{format_density_ranges(won, contests)}, by {format_factor(won[end])} at {at}{inconclusive_clause(contests)}"
-    )
-
-
-def inconclusive_clause(contests: Sequence[Contest]) -> str:
-    """Return "; ..." on the contests without a winner, with reasons, to append to a sentence; "" if all have one."""
-    return "".join(f"; {what} ({why})" if why else f"; {what}" for what, why in list_open_contests(contests))
-
-
-def list_open_contests(contests: Sequence[Contest], digits: int = 3) -> list[tuple[str, str]]:
-    """Return (clause, reason) for the contests without a winner: probable, inconclusive, then equivalent ones.
-
-    The reason is "" unless inconclusive. Densities have `digits` significant digits.
-    """
-    clauses = [(clause, "") for clause in probable_clauses(contests, digits)]
-    clauses += [
-        (f"inconclusive {format_density_ranges(some, contests, digits)}", why)
-        for why, some in group_inconclusive(contests).items()
-    ]
-    if level := [contest for contest in contests if contest.verdict == "level"]:
-        clauses.append((f"equal (within 10 %) {format_density_ranges(level, contests, digits)}", ""))
-    return clauses
-
-
-def probable_clauses(contests: Sequence[Contest], digits: int = 3) -> list[str]:
-    """Return a clause per side that is probably better at some densities, with its range of probabilities.
-
-    An example is "probably sparse from 1 to 3 % (86 to 97 %)". Densities have `digits` significant digits.
-    """
-    clauses = []
-    for side in ("sparse", "dense"):
-        probable = [contest for contest in contests if contest.likely == side]
-        ratios = [contest.ratio for contest in probable if contest.ratio is not None]
-        if ratios:
-            chances = sorted(max(ratio.probability, 1 - ratio.probability) for ratio in ratios)
-            span = format_probability(chances[0])
-            if format_probability(chances[-1]) != span:
-                span = f"{span.removesuffix(' %')} to {format_probability(chances[-1])}"
-            clauses.append(f"probably {side} {format_density_ranges(probable, contests, digits)} ({span})")
-    return clauses
-
-
-def group_inconclusive(contests: Sequence[Contest]) -> dict[str, list[Contest]]:
-    """Return {reason: contests} of the contests that are inconclusive and have no probable side, in their order."""
-    still_open = (contest for contest in contests if contest.verdict == "inconclusive" and not contest.likely)
-    return configurations.group_by(still_open, lambda contest: contest.why)
-
-
-def format_density_ranges(some: Sequence[Contest], contests: Sequence[Contest], digits: int = 3) -> str:
-    """Return the densities of `some` of `contests` as text, neighbours joined to ranges, `digits` significant digits.
-
-    Examples: "from 0.1 to 3 % and at 30 %"; "at every density, from 0.1 to 30 %" if `some` are all. `contests` ascend
-    in density.
-    """
-    if len(some) == len(contests) > 1 and contests[0].density:
-        return f"at every density, {_range(contests, digits)}"
-    chosen = {id(one) for one in some}
-    density_ranges = [
-        list(density_range) for is_in, density_range in groupby(contests, lambda one: id(one) in chosen) if is_in
-    ]
-    return formatting.join_items(_range(density_range, digits) for density_range in density_ranges)
-
-
-def _remedy(contests: Sequence[Contest], measure: str) -> str:
-    """Return ". To decide it: ..." for the most frequent reason why contests have no winner in `measure`.
-
-    "" if all have one, or if measuring more does not settle it.
-    """
-    reasons = Counter(contest.why for contest in contests if contest.why)
-    why = reasons.most_common(1)[0][0] if reasons else ""
-    return f". To decide it: {REMEDY[why]}" if why and is_decidable(why, measure) else ""
-
-
-def _segments(compared: Sequence[Contest]) -> str:
-    """Return the verdicts over ascending densities, such as "sparse from 1 to 3 % and dense at 10 %"."""
-    parts: list[list[Contest]] = []
-    for one in compared:
-        if parts and parts[-1][0].verdict == one.verdict:
-            parts[-1].append(one)
-        else:
-            parts.append([one])
-    return formatting.join_items(f"{part[0].verdict} {_range(part)}" for part in parts)
-
-
-def _range(contests: Sequence[Contest], digits: int = 3) -> str:
-    """Return the densities of ascending contests, such as "from 0.1 to 3 %" or "at 1 %"; at least one is needed."""
-    low, high = contests[0].density, contests[-1].density
-    if low is None or high is None or len(contests) == 1:
-        return f"at {formatting.format_densities(contests, digits)}"
-    return f"from {formatting.format_span(low, high, lambda density: formatting.format_density(density, digits))}"
-
-
-def _missing_requirements(dense: Sequence[Record]) -> str:
-    """Return the memory that the dense records need and the limit, such as "dense needs 12 GB and the limit is 8 GB".
-
-    "dense did not fit in memory" if the size is unknown; the limit is left out if unknown.
-    """
-    unfit = [row for row in dense if row["status"] == "memory"]
-    needed = max((row["bytes_needed"] for row in unfit if row["bytes_needed"]), default=None)
-    limit = max((row["bytes_limit"] for row in unfit if row["bytes_limit"]), default=None)
-    need = f"dense needs {formatting.format_bytes(needed)}" if needed else "dense did not fit in memory"
-    return f"{need} and the limit is {formatting.format_bytes(limit)}" if limit else need
-
-
 def _reasons(rows: Sequence[Record]) -> str:
     """Return the distinct failures of records as "status: reason; status: reason", no full stop; "" if none failed."""
     return "; ".join(
         f"{status}: {(reason or 'no reason given').removesuffix('.')}"
         for status, reason in configurations.failures(rows)
     )
-
-
-def _unique(contest: Contest) -> str:
-    """Return density and verdict if only one density was compared, such as "1 %: sparse is 3 times better there"."""
-    at = _format_density_of(contest)
-    if contest.verdict in ("sparse", "dense"):
-        return f"{at}: {contest.verdict} is {format_factor(contest)} better there"
-    if contest.verdict == "level":
-        return f"{at}: the two are equal there (within 10 %)"
-    if contest.likely and contest.ratio is not None:
-        return f"{at}: probably {contest.likely} there ({format_probability(contest.ratio.probability)})"
-    return f"{at}: inconclusive there, {contest.why} ({REMEDY[contest.why]})"

@@ -193,27 +193,66 @@ def join_items(items: Iterable[str], last: str = "and") -> str:
 
 
 def name_configuration(row: Mapping[str, Any]) -> str:
-    """Return the name of a record's configuration, such as "CSR ours (row_sparse gradient, lazy update)" or "dense".
+    """Return the plain name of a record's configuration: settings that are not the default, as `legend` explains them.
 
-    Device, threads, index type, storage and execution are added if they are not the default.
+    >>> name_configuration({"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "lazy",
+    ...                     "launch": "epoch"})
+    'sparse, lazy, whole epochs'
+    >>> name_configuration({"format": "dense", "hold": "csr", "serial": True})
+    'dense from CSR batches, 1 thread'
     """
-    place = f"{device_suffix(row)}{_processors(row)}"
-    launches = {"graph": "one graph", "epoch": "epochs in one call", "dual": "dual ascent"}
-    launch = launches.get(str(row.get("launch")), "")
+    return ", ".join(_name_parts(row))
+
+
+def _name_parts(row: Mapping[str, Any]) -> list[str]:
+    """Return the parts of a configuration's name, the side first."""
+    launch, trainers = LAUNCHES.get(str(row.get("launch")), ""), row.get("trainers") or 1
+    last = [
+        "64-bit indices" if row.get("index_dtype") == "int64" else "",
+        launch,
+        "1 thread" if row.get("serial") else "",
+        f"{trainers} trainers" if trainers > 1 else "",
+    ]
     if row["format"] == "dense":
-        storage_text = f"data held as {_storage_name(row)}" if _storage_name(row) else ""
-        more = ", ".join(filter(None, (storage_text, launch)))
-        return f"dense{place}{f' ({more})' if more else ''}"
-    index = "64-bit indices" if row.get("index_dtype") == "int64" else ""
-    name = f"{NAMES.get(row['format'], row['format'])} {row['engine']}{place}"
-    more = ", ".join(filter(None, (f"{row['gradient']} gradient", f"{row['update']} update", index, launch)))
-    return f"{name} ({more})"
+        hold = row.get("hold") or "format"
+        kept = "" if hold == "format" else f" from {NAMES.get(hold, hold)} batches"
+        return [*filter(None, (f"dense{kept}{device_suffix(row)}", *last))]
+    is_vendor, kind = row["engine"] == "vendor", NAMES.get(row["format"], row["format"])
+    own = [
+        f"sparse{'' if row['format'] == 'csr' else f' {kind}'}{device_suffix(row)}",
+        ("cuSPARSE" if device_suffix(row) else "SciPy") if is_vendor else "",
+        "" if row["update"] == "standard" else row["update"],
+        "" if row["gradient"] == "row_sparse" else f"{row['gradient']} gradient",
+    ]
+    return [*filter(None, (*own, *last))]
 
 
-def _storage_name(row: Mapping[str, Any]) -> str:
-    """Return the storage format of a dense training's data between batches, such as "CSR"; "" for a dense array."""
-    hold = row.get("hold") or "format"
-    return "" if hold == "format" else NAMES.get(hold, hold)
+LAUNCHES = {"graph": "CUDA graph", "epoch": "whole epochs", "dual": "dual ascent"}
+"""Part of a name for each execution but single steps."""
+TERMS = {
+    "sparse": "rows are kept as CSR, and a step computes with the stored entries",
+    "dense": "rows are kept as a dense array",
+    "dense from CSR batches": "rows are kept as CSR, and each batch is made dense",
+    "dense from uint8 batches": "rows are kept as bytes, and each batch is widened to floats",
+    "dense from float16 batches": "rows are kept as float16, and each batch is widened",
+    "lazy": "a step updates only the weights of columns that its batch has",
+    "exact": "as lazy, and skipped decay is made up for, so that the model is that of dense",
+    "fused gradient": "gradient and update are one pass",
+    "dense gradient": "the gradient has all weights",
+    "whole epochs": "an epoch is one compiled call instead of a call for each step",
+    "dual ascent": "an epoch is one compiled call that solves for a dual variable of each row",
+    "CUDA graph": "a step is launched as one CUDA graph",
+    "SciPy": "products by SciPy",
+    "cuSPARSE": "products by cuSPARSE",
+    "1 thread": "this candidate used one thread",
+}
+"""What each part of a name means."""
+
+
+def legend(rows: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """Return (part of a name, meaning) of the names of these configurations, in the order of `TERMS`."""
+    used = {part.removesuffix(device_suffix(row)) for row in rows for part in _name_parts(row)}
+    return [(term, meaning) for term, meaning in TERMS.items() if term in used]
 
 
 def device_suffix(row: Mapping[str, Any]) -> str:
@@ -224,28 +263,3 @@ def device_suffix(row: Mapping[str, Any]) -> str:
     """
     device = row.get("device")
     return f" on {device}" if device not in (None, "cpu") else ""
-
-
-def _processors(row: Mapping[str, Any]) -> str:
-    """Return ", 1 thread" for serial execution, ", 4 trainers" for several processes, both, or "" for the default."""
-    trainers = row.get("trainers") or 1
-    return f"{', 1 thread' if row.get('serial') else ''}{f', {trainers} trainers' if trainers > 1 else ''}"
-
-
-def short_configuration_name(row: Mapping[str, Any]) -> str:
-    """Return the name of a record's configuration for a legend; the "standard" update is left out.
-
-    >>> short_configuration_name({"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "lazy"})
-    'CSR ours · row_sparse gradient · lazy'
-    >>> short_configuration_name({"format": "dense", "hold": "uint8", "launch": "epoch", "serial": True})
-    'dense, 1 thread · held as uint8 · epoch'
-    """
-    place = f"{device_suffix(row)}{_processors(row)}"
-    launch = {"graph": "graph", "epoch": "epoch", "dual": "dual"}.get(str(row.get("launch")), "")
-    if row["format"] == "dense":
-        storage_text = f"held as {_storage_name(row)}" if _storage_name(row) else ""
-        return " · ".join(filter(None, (f"dense{place}", storage_text, launch)))
-    index = "int64" if row.get("index_dtype") == "int64" else ""
-    lazy = "" if row["update"] == "standard" else row["update"]
-    name = f"{NAMES.get(row['format'], row['format'])} {row['engine']}{place}"
-    return " · ".join(filter(None, (name, f"{row['gradient']} gradient", lazy, index, launch)))

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from workbench.analysis import configurations, formatting
-from workbench.analysis.breakeven import BreakEven, breakevens_of_group, locate_crossing, records_and_contests
+from workbench.analysis import configurations
+from workbench.analysis.breakeven import BreakEven, locate_crossing, records_and_contests
 from workbench.analysis.compare import Contest, contests_of_group, undominated_records
 from workbench.analysis.verdict_text import MEASURES
 
@@ -118,45 +118,3 @@ def _near_existing(opening: DensityToAdd, found: Sequence[DensityToAdd], until: 
     near = math.log1p(until / 2)
     density = next((other.density for other in found if abs(math.log(other.density / opening.density)) <= near), None)
     return opening if density is None else opening._replace(density=density)
-
-
-def breakeven_width_sentences(frame: pd.DataFrame, until: float) -> list[str]:
-    """Return a sentence per break-even on the width of its interval, compared with the fraction `until`.
-
-    `frame` holds trial records.
-    """
-    several = len(groups := configurations.groups(frame)) > 1
-    return [
-        (f"{group.label}: " if several else "") + _breakeven_width_sentence(even, met, until)
-        for group in groups
-        for measure in MEASURES
-        for even, (_, met) in zip(
-            breakevens_of_group(group, measure), records_and_contests(group, measure), strict=True
-        )
-    ]
-
-
-def _breakeven_width_sentence(even: BreakEven, met: Sequence[Contest], until: float) -> str:
-    """Return "NAME in time: bracketed at 8.2 % density, to 4 %", with a hint if that is more than `until`.
-
-    `even` is the break-even, `met` its contests; `until` is the wanted width as a fraction.
-    """
-    who = f"{formatting.name_configuration(even.settings)} in {MEASURES[even.measure][0]}"
-    if even.status != "crossing" or even.low is None or even.high is None:
-        return f"{who}: not bracketed, since no crossing was seen; {_reason(even, met)}."
-    share = formatting.format_density(even.high / even.low - 1, 2)
-    text = f"{who}: bracketed {even.place}, to {share}"
-    return (
-        f"{text}."
-        if is_narrow(even, until)
-        else f"{text}, more than {formatting.format_density(until, 2)}: rounds would narrow it."
-    )
-
-
-def _reason(even: BreakEven, met: Sequence[Contest]) -> str:
-    """Return why a break-even has no crossing, such as "sparse wins from 0.1 to 3 %"; `met` are its contests."""
-    at = [one.density for one in met if one.density]
-    where = f" from {formatting.format_span(at[0], at[-1], formatting.format_density)}" if len(at) > 1 else ""
-    reasons = {"sparse": f"sparse wins{where}", "dense": f"dense wins{where}", "level": f"the two are equal{where}"}
-    reasons |= {"several": "the winner changes more than once", "feasible": "dense did not fit where sparse did"}
-    return reasons.get(even.status, f"nothing is decided{where}")

@@ -1,4 +1,4 @@
-"""The verdict as a person takes it in: a headline number, and a table of densities by candidates with marks.
+"""The table of densities by candidates with marks.
 
 The marks are words and signs, never colours alone. All of it comes from `compare.contests`, as every verdict does.
 """
@@ -7,21 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from workbench.analysis import configurations, execution, formatting
-from workbench.analysis.advisor import headline
-from workbench.analysis.answers import Shown, answered_density, is_shown
+from workbench.analysis import configurations, formatting
+from workbench.analysis.answers import Shown, is_shown, letters_of
 from workbench.analysis.compare import Contest, barred_of_group, contests_of_group, worse_of_group
 from workbench.analysis.configurations import line_key
-from workbench.analysis.grades import format_factor, format_probability, grade_comparison
 from workbench.analysis.intervals import interval_of
-from workbench.analysis.verdict_text import MEASURES
+from workbench.analysis.verdict_text import missing_reason, verdict_with_factor
 
 Record = Mapping[str, Any]
 MARKS = {
     "wins": ("✓", "the winner"),
     "alike": ("≈", "cannot be distinguished from the winner"),
     "level": ("=", "the best sparse and the best dense are within 10 %"),
-    "inconclusive": ("?", "the best sparse and dense, not decided: the verdict says why"),
+    "inconclusive": ("?", "the best sparse and dense, not decided"),
     "worse": ("†", "trained a worse model, so it may not win"),
     "other": ("‡", "trains another model than dense, so it may not win"),
     "": ("", "not the best of its side"),
@@ -48,7 +46,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class Standings:
-    """The densities of a group, rising, by its candidates, dense first, in one measure."""
+    """The densities of a group, rising, by the letters of its candidates, in one measure."""
 
     measure: str
     candidates: tuple[str, ...]
@@ -61,28 +59,15 @@ class Standings:
         return tuple(mark for mark in MARKS if mark and mark in met)
 
 
-class Headline(NamedTuple):
-    """The number to begin with: of which measure, the number in words, where it holds, and the rows that it is of.
-
-    `executed` says how both sides were held and executed, and what an unequal execution could change.
-    """
-
-    measure: str
-    number: str
-    where: str
-    finding: str
-    rows: tuple[Record, ...]
-    executed: str = ""
-
-
 def make_standings(group: configurations.Group, measure: str, shown: Shown = None) -> Standings:
-    """Return the table of a group in `measure`: densities ascending by configurations, dense ones first.
+    """Return the table of a group in `measure`: densities ascending by configurations, sparse ones first.
 
     Of records that differ only in seed or learning rate the best one counts. Only the configurations `shown` are in the
     table; verdicts and estimates are those of all. O(records).
     """
     rows = [row for row in group.rows if is_shown(row, shown)]
-    lines = {**configurations.dense_lines(rows), **configurations.sparse_lines(rows)}
+    found_lines, letters = configurations.group_by(rows, line_key), letters_of(group)
+    lines = {line: found_lines[line] for line in letters if line in found_lines}
     found = contests_of_group(group, measure)
     at = configurations.by_density(rows)
     labels = {one.asked_density: one for one in found}
@@ -90,9 +75,7 @@ def make_standings(group: configurations.Group, measure: str, shown: Shown = Non
     marks = dict.fromkeys(barred_of_group(group), "other") | dict.fromkeys(worse_of_group(group), "worse")
     met = [density for density in ordered if density in labels]
     table = [_line_of(lines, at[density], labels[density], marks, measure) for density in met]
-    return Standings(
-        measure, tuple(formatting.short_configuration_name(rows[0]) for rows in lines.values()), tuple(table)
-    )
+    return Standings(measure, tuple(letters[line] for line in lines), tuple(table))
 
 
 def _line_of(
@@ -116,7 +99,7 @@ def _line_of(
     label = configurations.density_label(asked)
     if asked["density"] is None and contest.density:
         label = f"{formatting.format_density(contest.density)}, {label}"
-    return Line(label, places, winner_text(contest, measure), contest)
+    return Line(label, places, verdict_with_factor(contest, measure), contest)
 
 
 def _make_standing(rows: Sequence[Record], contest: Contest, measure: str) -> Standing:
@@ -131,7 +114,11 @@ def _make_standing(rows: Sequence[Record], contest: Contest, measure: str) -> St
     known = [(interval.value, k) for k, row in enumerate(rows) if (interval := interval_of(row, measure))]
     row = named or alike or rows[min(known, default=(0.0, 0))[1]]
     quantity = formatting.format_measured_quantity(row, measure)
-    text = quantity if quantity and row["status"] in configurations.NUMBERED else _missing_reason(row, quantity)
+    text = (
+        quantity
+        if quantity and row["status"] in configurations.NUMBERED
+        else ", ".join(filter(None, (missing_reason(row), quantity)))
+    )
     return Standing(row, text, _mark(row, contest, named is not None, alike is not None))
 
 
@@ -146,57 +133,3 @@ def _mark(row: Record, contest: Contest, is_named: bool, is_alike: bool) -> str:
         winner = contest.sparse if contest.verdict == "sparse" else contest.dense
         return "wins" if row is winner else ""
     return contest.verdict if row["status"] in configurations.NUMBERED else ""
-
-
-def _missing_reason(row: Record, reached: str) -> str:
-    """Return why a record has no number, such as "no memory: needs 12 GB" or "none: timeout"; `reached` is appended."""
-    if row["bytes_needed"]:
-        return f"no memory: needs {formatting.format_bytes(row['bytes_needed'], 2)}"
-    if row["status"] == "disturbed":
-        return "disturbed"
-    return ", ".join(filter(None, (f"none: {row['status']}", reached)))
-
-
-def winner_text(contest: Contest, measure: str) -> str:
-    """Return the winner and its factor, the probable side, or why there is none, such as "sparse, 3 times faster".
-
-    `measure` is a key of MEASURES.
-    """
-    better = MEASURES[measure][2]
-    if contest.verdict in ("sparse", "dense"):
-        if contest.ratio is None:
-            return f"{contest.verdict}, the other has none"
-        return f"{contest.verdict}, {format_factor(contest)} {better}"
-    if contest.likely and contest.ratio:
-        return f"probably {contest.likely}, {format_probability(contest.ratio.probability)}"
-    return "equal (within 10 %)" if contest.verdict == "level" else f"inconclusive: {contest.why}"
-
-
-def headline_of(group: configurations.Group, measure: str) -> Headline:
-    """Return the leading number of a group in `measure`, with where it holds and the records behind it.
-
-    It is from the density that the answer of the group is about (`answers.answered_density`); "Not known" without a
-    ratio there.
-    """
-    asked, finding = answered_density(group), headline(group, measure)[0]
-    one = next(one for one in contests_of_group(group, measure) if one.asked_density == asked)
-    if one.ratio is None:
-        return Headline(measure, "Not known", "", finding, ())
-    sparse, dense, _ = one.known
-    each = " a step" if measure.startswith("seconds") else ""
-    values = [formatting.format_measured_quantity(row, measure) for row in (sparse, dense)]
-    sides = [
-        f"{formatting.name_configuration(row)}: {value + each if value else 'not measured'}"
-        for row, value in zip((sparse, dense), values, strict=True)
-    ]
-    if all(values):  # the unit once, at the end
-        sides[0] = sides[0].removesuffix(each)
-    own = ", the data's own density" if one.asked_density is None else " density"
-    where = f"At {formatting.format_density(one.density or 0.0)}{own}. {'; '.join(sides)}."
-    executed = execution.describe_sides(one)
-    return Headline(measure, _number(one, measure), where, finding, (sparse, dense), executed)
-
-
-def _number(contest: Contest, measure: str) -> str:
-    """Return the grade of a contest as text with a capital letter, such as "Sparse is 3 times faster"."""
-    return formatting.capitalized(grade_comparison(contest, measure))

@@ -6,15 +6,15 @@ batch. Verdicts are those of `compare.compare_best`; here its "dense" side is th
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from workbench import option_text
 from workbench.analysis import configurations, formatting
-from workbench.analysis.compare import REMEDY, Contest, compare_best, is_decidable, trained_worse
-from workbench.analysis.grades import format_factor
-from workbench.analysis.verdict_text import MEASURES, failure_reason
+from workbench.analysis.compare import Contest, compare_best, trained_worse
+from workbench.analysis.verdict_text import MEASURES, contest_clause, verdict_of
 
 Record = Mapping[str, Any]
 
@@ -117,81 +117,28 @@ def _has_dense_gradient(group: configurations.Group) -> bool:
 
 
 def headline(group: configurations.Group, measure: str) -> tuple[str, str]:
-    """Return (title, sentence) on from which table size on active rows win in a measure; says so if undecided.
+    """Return (title, sentence) on at which table sizes active rows win in a measure.
 
     `group` is one of `groups`; `measure` is a key of MEASURES.
     """
-    name, verb, better = MEASURES[measure]
+    name, _, better = MEASURES[measure]
     found = contests(group, measure)
+    ranges = [(who, list(some)) for who, some in groupby(found, key=lambda one: _winner(one.contest))]
     if not any(one.contest.ratio for one in found):
         why = next((one.contest.why for one in found if one.contest.why), "nothing was compared")
-        return f"No comparison: {why}", f"For {name} there is no answer yet: {why}. To decide it: {_remedy(why)}."
-    compared = [one for one in found if one.contest.ratio]
-    won, lost = ([one for one in compared if one.contest.verdict == side] for side in ("sparse", "dense"))
-    rest = _open_sizes_clause(found, measure)
-    if not won:
-        return _without_win(found, lost, rest, measure)
-    first, last = won[0], won[-1]
-    best = f"{formatting.name_configuration(last.contest.known[0])} {verb} {format_factor(last.contest)} {better}"
-    most = f"{best} than {formatting.name_configuration(last.contest.known[1])} at {_rows(last)}"
-    if any(one.rows > first.rows for one in lost):
-        both = f"active rows win at {_sizes(won)}, all rows at {_sizes(lost)}"
-        return f"Which {verb} {better} changes: {both}", f"For {name} it depends on the size: {both}; {most}{rest}."
-    every = "at every size measured" if len(found) > 1 else "at the size measured"
-    where = every if len(won) == len(found) else f"from {_rows(first)} on"
-    least = f", and {format_factor(first.contest)} at {_rows(first)}" if first is not last else ""
-    dense = f" Up to {_rows(lost[-1])}, stay dense." if lost else ""
-    full = f"For {name}, active rows win {where}: {most}{least}{rest}.{dense}"
-    return f"Active rows {_plural(verb)} {better} {where}", full
+        return f"No comparison of {name}: {why}", f"There is no answer for {name}: {why}."
+    each = ", ".join(f"{who} {_sizes(some)}" for who, some in ranges)
+    last = next((one for one in reversed(found) if one.contest.ratio), None)
+    factor = f" At {last.rows:,} rows {contest_clause(last.contest, better)}." if last else ""
+    return f"{formatting.capitalized(better)}: {each}", f"Rows of a table, {better}: {each}.{factor}"
 
 
-def _without_win(found: Sequence[AtSize], lost: Sequence[AtSize], rest: str, measure: str) -> tuple[str, str]:
-    """Return (title, sentence) if active rows win at no size; `lost` are the sizes at which all rows win.
-
-    `rest` is a clause on undecided sizes. `found` are the contests at all sizes in `measure`.
-    """
-    name, verb, better = MEASURES[measure]
-    if lost:
-        every = "at every size measured" if len(found) > 1 else "at the size measured"
-        where = every if len(lost) == len(found) else f"at {_sizes(lost)}"
-        lead = f"{format_factor(lost[-1].contest)} {better} at {_rows(lost[-1])}"
-        return f"Updating all rows {verb} {better} {where}", f"For {name}, stay dense: it wins {where}, {lead}{rest}."
-    return f"No winner in {name}", f"For {name} there is no winner{rest}."
-
-
-def _open_sizes_clause(found: Sequence[AtSize], measure: str) -> str:
-    """Return "; ..." on sizes that are equivalent, inconclusive (with remedy) or ran on one side only; "" if none.
-
-    `found` are the contests at all sizes in `measure`.
-    """
-    parts = []
-    if level := [one for one in found if one.contest.verdict == "level"]:
-        parts.append(f"equal (within 10 %) at {_sizes(level)}")
-    for why in dict.fromkeys(one.contest.why for one in found if one.contest.verdict == "inconclusive"):
-        open_ = [one for one in found if one.contest.verdict == "inconclusive" and one.contest.why == why]
-        todo = f"; to decide it: {_remedy(why)}" if is_decidable(why, measure) else ""
-        parts.append(f"inconclusive at {_sizes(open_)} ({why}{todo})")
-    for one in found:
-        if not one.contest.ratio and one.contest.verdict == "sparse" and one.contest.dense:
-            parts.append(f"at {_rows(one)} only active rows run: {failure_reason(one.contest.dense)}")
-    return "".join(f"; {part}" for part in parts)
-
-
-def _remedy(why: str) -> str:
-    """Return what to do about an inconclusive comparison with reason `why`, such as "measure both in one run"."""
-    return REMEDY.get(why, "measure both")
-
-
-def _plural(verb: str) -> str:
-    """Return the plural of the verbs "is" and "needs"; KeyError for others."""
-    return {"is": "are", "needs": "need"}[verb]
+def _winner(contest: Contest) -> str:
+    """Return the verdict of a contest of active rows ("sparse") with all rows ("dense") as text."""
+    return verdict_of(contest).partition(" (")[0].replace("sparse", "active rows").replace("dense", "all rows")
 
 
 def _sizes(some: Sequence[AtSize]) -> str:
-    """Return table sizes as text, such as "1,000 and 10,000 rows"."""
-    return f"{formatting.join_items(f'{one.rows:,}' for one in some)} rows"
-
-
-def _rows(at_size: AtSize) -> str:
-    """Return a table size as text, such as "10,000 rows"."""
-    return f"{at_size.rows:,} rows"
+    """Return consecutive table sizes as text, such as "from 1,000 to 10,000 rows"."""
+    first, last = some[0].rows, some[-1].rows
+    return f"at {first:,} rows" if first == last else f"from {first:,} to {last:,} rows"

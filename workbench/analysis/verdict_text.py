@@ -1,159 +1,175 @@
-"""Density after density in words: who wins in a group and by how much, or why nothing is decided."""
+"""Words of one contest: the better side, the factor with its interval and probability, or why there is none."""
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
 from workbench.analysis import configurations, formatting
-from workbench.analysis.compare import NO_DENSE, REMEDY, Contest, contests_of_group
-from workbench.analysis.grades import bound_reason, format_factor_with_interval, grade_comparison
+from workbench.analysis.compare import BOUNDED, HOLDS_ONE, PREDICTED, Contest
+from workbench.analysis.formatting import Ratio
 
-# what a measure is about, and how the better side is called: it "is 3 times faster", "needs 3 times less memory"
 MEASURES = {"seconds_step": ("time", "is", "faster"), "bytes_peak": ("memory", "needs", "less memory")}
+"""What a measure is about, and how the better side is called: it "is 3 times faster", "needs 3 times less memory"."""
+DISTURBED = "other programs were running"
+CUT = "was cut off when its time was out"
+BY_SIZES = "predicted from the sizes, not measured"
 
 
-def density_range_sentences(group: configurations.Group, measure: str, several: bool) -> list[str]:
-    """Return one sentence per range of consecutive densities with the same verdict in `measure` (a key of MEASURES).
-
-    With `several` groups each sentence begins with the label of its group.
-    """
-    head = f"{formatting.capitalized(group.label)}: " if several else ""
-    density_ranges = groupby(contests_of_group(group, measure), key=_verdict_key)
-    return [
-        head + _density_range_sentence(list(density_range), measure, bare=not head)
-        for _, density_range in density_ranges
-    ]
+def verdict_of(contest: Contest) -> str:
+    """Return the verdict as text: "sparse", "probably sparse (88 %)", "equal (within 10 %)", "not decided"."""
+    if contest.verdict in ("sparse", "dense"):
+        return contest.verdict
+    if contest.likely and contest.ratio:
+        return f"probably {contest.likely} ({format_probability(contest.ratio.probability)})"
+    return "equal (within 10 %)" if contest.verdict == "level" else "not decided"
 
 
-def contest_sentence(contest: Contest, measure: str) -> str:
-    """Return the sentence on one contest: winner, factor, probability and both values, without a remedy."""
-    return _density_range_sentence([contest], measure, bare=True, is_with_remedy=False)
+def verdict_with_factor(contest: Contest, measure: str) -> str:
+    """Return the verdict with its factor, such as "sparse, 3 times faster"; `measure` is a key of MEASURES."""
+    if contest.verdict not in ("sparse", "dense"):
+        return verdict_of(contest)
+    if contest.ratio is None:
+        return f"{contest.verdict}, the other has none"
+    return f"{contest.verdict}, {format_factor(contest)} {MEASURES[measure][2].removesuffix(' memory')}"
 
 
-def _verdict_key(contest: Contest) -> tuple:
-    """Return (verdict, reason, likely side, has no ratio, configurations), equal if densities share a sentence."""
-    lines = (configurations.line_of(row) if row else None for row in (contest.sparse, contest.dense))
-    return contest.verdict, contest.why, contest.likely, contest.ratio is None, *lines
+def verdict_ranges(contests: Sequence[Contest], digits: int = 3) -> str:
+    """Return the verdicts over ascending densities, such as "sparse from 0.1 to 3 %, dense from 10 to 30 %"."""
+    parts = []
+    for verdict, some in groupby(contests, key=lambda one: verdict_of(one).partition(" (")[0]):
+        parts.append(f"{verdict} {_density_range(list(some), digits)}")
+    return ", ".join(parts)
 
 
-def _density_range_sentence(
-    density_range: Sequence[Contest], measure: str, bare: bool, is_with_remedy: bool = True
-) -> str:
-    """Return the sentence on consecutive contests with the same verdict; it begins in lower case unless `bare`.
-
-    `is_with_remedy` adds what to do about an inconclusive one. `density_range` holds the contests, ascending in
-    density, `measure` is a key of MEASURES.
-    """
-    first, where = density_range[0], _density_condition(density_range)
-    if first.ratio is None:
-        text = f"{where} {_one_sided_sentence(first, measure)}"
-    elif first.verdict in ("sparse", "dense"):
-        text = f"{where} {_winner_sentence(density_range, measure)}"
-    else:
-        text = f"{where} {_inconclusive_sentence(first, measure, len(density_range) > 1, is_with_remedy)}"
-    return text if bare else text[0].lower() + text[1:]
+def _density_range(contests: Sequence[Contest], digits: int) -> str:
+    """Return the densities of ascending contests, such as "from 0.1 to 3 %" or "at 1 %"; at least one is needed."""
+    low, high = contests[0].density, contests[-1].density
+    if low is None or high is None or len(contests) == 1:
+        return f"at {formatting.format_densities(contests, digits)}"
+    return f"from {formatting.format_span(low, high, lambda density: formatting.format_density(density, digits))}"
 
 
-def _density_condition(density_range: Sequence[Contest]) -> str:
-    """Return "At 1 % density", "From 1 to 3 % density", or "At the density of the data" if unknown."""
-    densities = [one.density for one in density_range if one.density is not None]
-    if not densities:
-        return "At the density of the data"
-    if len(densities) == 1:
-        return f"At {formatting.format_density(densities[0])} density"
-    return f"From {formatting.format_span(densities[0], densities[-1], formatting.format_density)} density"
-
-
-def density_suffix(contest: Contest) -> str:
-    """Return " at 1 %" with the density of a contest, to append to a clause; "" if it is unknown."""
-    return f" at {formatting.format_density(contest.density)}" if contest.density else ""
-
-
-def _winner_sentence(density_range: Sequence[Contest], measure: str) -> str:
-    """Return the clause on who wins over a range of densities, by which factor, and which others are equivalent.
-
-    `density_range` holds the contests of the range, ascending in density, `measure` is a key of MEASURES.
-    """
-    first, last = density_range[0], density_range[-1]
-    sparse, dense = map(formatting.name_configuration, first.known[:2])
-    if first.verdict == "dense":
-        return f"{dense} beats the best sparse, {sparse}: {_gain_clause(first, last, measure)}."
-    return f"{sparse} beats {dense}: {_gain_clause(first, last, measure)}{_equivalent_sentence(density_range)}."
-
-
-def _gain_clause(first: Contest, last: Contest, measure: str) -> str:
-    """Return values and factor of the winner in contest `first`, and the factor in `last` if that is another one."""
-    sparse, dense, _ = first.known
-    values = [formatting.format_measured_quantity(row, measure) for row in (sparse, dense)]
-    less, more = values if first.verdict == "sparse" else values[::-1]
-    peak = "at its peak on the device" if sparse["device"] == "cuda" else "at its peak (data included)"
-    what = "a step" if measure.startswith("seconds") else peak
-    instead = f" instead of {more}" if more else ""
-    lead = f"{less} {what}{instead}, " if less else ""
-    gain = f"{lead}{format_factor_with_interval(first)} {MEASURES[measure][2]}{bound_reason(first)}"
-    return (
-        gain
-        if first is last
-        else f"{gain},{density_suffix(first)}; {format_factor_with_interval(last)}{density_suffix(last)}"
-    )
-
-
-def _equivalent_sentence(density_range: Sequence[Contest]) -> str:
-    """Return "; NAME cannot be distinguished from it" for configurations equivalent at all densities of the range."""
-    lines = [{formatting.name_configuration(row) for row in one.level} for one in density_range]
-    level = sorted(set.intersection(*lines))
-    if not level:
-        return ""
-    if len(level) == 1:
-        return f"; {level[0]} cannot be distinguished from it"
-    return f"; {len(level)} other sparse configurations cannot be distinguished from it"
-
-
-def _inconclusive_sentence(contest: Contest, measure: str, several: bool, is_with_remedy: bool) -> str:
-    """Return the clause on a contest without a winner: how likely each side is, and both values.
-
-    `several` says that it stands for a range of densities, so that its own density is given. `is_with_remedy` adds what
-    to do about it.
-    """
-    sparse, dense, _ = contest.known
-    quantities = (
-        (row, formatting.format_measured_quantity(row, measure) or "was not measured") for row in (sparse, dense)
-    )
-    sides = " and ".join(
-        f"{formatting.name_configuration(row)} {'' if said.startswith('was') else 'takes '}{said}"
-        for row, said in quantities
-    )
-    here, there = (density_suffix(contest), " there") if several and contest.density else ("", "")
-    is_open = contest.why and not contest.likely and measure.startswith("seconds") and is_with_remedy
-    todo = f" To decide it: {contest.remedy}." if is_open else ""
-    return f"{grade_comparison(contest, measure)}{here}: {sides}{there}.{todo}"
-
-
-def _one_sided_sentence(contest: Contest, measure: str) -> str:
-    """Return the clause on a contest without a ratio: which side ran, why the other did not, and what to do."""
-    if contest.verdict == "sparse" and contest.sparse and contest.dense:
-        takes = formatting.format_measured_quantity(contest.sparse, measure)
-        more = f"; {formatting.name_configuration(contest.sparse)} takes {takes}" if takes else ""
-        return f"only sparse runs: {failure_reason(contest.dense)}{more}."
-    if contest.verdict == "dense" and contest.sparse:
-        return f"only dense runs: {failure_reason(contest.sparse)}."
-    if contest.why == NO_DENSE:
-        return f"there is no dense baseline, so nothing can be said; {REMEDY[NO_DENSE]}."
-    missing = next(
-        (row for row in (contest.dense, contest.sparse) if row and row["status"] not in configurations.NUMBERED), None
-    )
-    reason = failure_reason(missing) if missing else contest.why
-    return f"there is no comparison of {MEASURES[measure][0]}: {reason}. To decide it: {REMEDY[contest.why]}."
+def chart_title(contests: Sequence[Contest], measure: str) -> str:
+    """Return the title of a chart of contests over densities: which side is better where."""
+    name, _, better = MEASURES[measure]
+    if not any(contest.ratio for contest in contests):
+        return f"No comparison of {name}: {next((one.why for one in contests if one.why), 'a side has no result')}"
+    return f"{formatting.capitalized(better)}: {verdict_ranges(contests, 2)}"
 
 
 def failure_reason(row: Mapping[str, Any]) -> str:
-    """Return why a record has no result, such as "dense needs 12 GB and the limit is 8 GB"."""
-    need = (
-        f"needs {formatting.format_bytes(row['bytes_needed'])}" if row["bytes_needed"] else f"ended as {row['status']}"
-    )
-    limit = (
-        f" and the limit is {formatting.format_bytes(row['bytes_limit'])}"
-        if row["bytes_needed"] and row["bytes_limit"]
-        else ""
-    )
-    return f"{formatting.name_configuration(row)} {need}{limit}"
+    """Return why a record has no result, such as "it needs 12 GB and the limit is 8 GB"."""
+    if not row["bytes_needed"]:
+        return f"it ended as {row['status']}"
+    limit = f" and the limit is {formatting.format_bytes(row['bytes_limit'])}" if row["bytes_limit"] else ""
+    return f"it needs {formatting.format_bytes(row['bytes_needed'])}{limit}"
+
+
+def format_factor_with_interval(contest: Contest) -> str:
+    """Return by which factor the better side is better, with its interval, or "at least 3 times" if only bounded."""
+    ratio = contest.known[2]
+    if contest.is_beside_others or contest.source == BOUNDED:
+        least = ratio.low if ratio.value > 1 else 1 / ratio.high
+        return f"at least {formatting.format_factor(least, 2)} times"
+    return format_estimate(ratio)
+
+
+def format_factor(contest: Contest) -> str:
+    """Return by which factor the better side is better as a range, or "at least 3 times" if only bounded."""
+    return format_factor_with_interval(contest) if bound_reason(contest) else formatting.format_gain(contest.known[2])
+
+
+def bound_reason(contest: Contest) -> str:
+    """Return why only a bound of the factor is known, such as "dense was cut off ..."; "" if it is known."""
+    if contest.source == BOUNDED:
+        return f"{'dense' if contest.verdict == 'sparse' else 'sparse'} {CUT}"
+    if contest.source == PREDICTED and contest.ratio is not None and not contest.ratio.rounds:
+        return BY_SIZES
+    return DISTURBED if contest.is_beside_others else ""
+
+
+def contest_clause(contest: Contest, better: str) -> str:
+    """Return what is known of the ratio of a contest, without naming its sides' values.
+
+    `better` is what the winner is, such as "faster". Examples: "8 times faster; 95 %: 7 to 9", "either may be faster:
+    sparse up to 5.9 times, dense up to 2.2 times".
+    """
+    if contest.ratio is None:
+        return ""
+    low, high = contest.ratio.low, contest.ratio.high
+    if contest.verdict in ("sparse", "dense") or contest.likely:
+        factor, _, interval = format_factor_with_interval(contest).partition("; ")
+        parts = [f"{factor} {better}", interval, bound_reason(contest)]
+    elif contest.verdict == "level":
+        parts = [f"no difference that matters; 95 %: {format_interval(contest.ratio)}"]
+    elif contest.why != HOLDS_ONE:
+        parts = [f"not decided: {contest.why}"]
+    else:
+        most = [formatting.format_factor(factor, 2) for factor in (high, 1 / low if low else math.inf)]
+        parts = [f"either may be {better}: sparse up to {most[0]} times, dense up to {most[1]} times"]
+        parts.append(bound_reason(contest))
+    return "; ".join(filter(None, parts))
+
+
+def format_estimate(ratio: Ratio) -> str:
+    """Return a ratio as a factor above 1, with its 95 % interval unless that is narrow; the bound if it has only one.
+
+    >>> format_estimate(Ratio(5.1, 3.6, 7.2)), format_estimate(Ratio(0.5, 0.49, 0.51))
+    ('5.1 times; 95 %: 3.6 to 7.2', '2 times')
+    >>> format_estimate(Ratio(33, 7.2, float("inf"))), format_estimate(Ratio(0.03, 0, 0.14))
+    ('at least 7.2 times', 'at least 7.1 times')
+    """
+    ratio = ratio if ratio.value >= 1 else formatting.invert_ratio(ratio)
+    if ratio.low > 0 and math.isinf(ratio.high):
+        return f"at least {formatting.format_factor(ratio.low, 2)} times"
+    value = f"{formatting.format_factor(ratio.value, 2)} times"
+    if ratio.low <= 0 or math.isinf(ratio.high) or ratio.high < formatting.EQUIVALENCE_MARGIN * ratio.low:
+        return value
+    return f"{value}; 95 %: {format_interval(ratio)}"
+
+
+def format_interval(ratio: Ratio) -> str:
+    """Return both bounds of the interval of a ratio dense / sparse.
+
+    >>> format_interval(Ratio(1.0, 0.948, 1.08))
+    '0.95 to 1.1'
+    """
+    return formatting.format_span(ratio.low, ratio.high, lambda end: formatting.format_factor(end, 2))
+
+
+def format_probability(probability: float) -> str:
+    """Return the probability of the likelier side in whole per cent, at most "99 %".
+
+    Values below 0.5 are complemented.
+    """
+    return f"{min(math.floor(100 * max(probability, 1 - probability) + 0.5), 99)} %"
+
+
+def comparison_facts(contest: Contest) -> dict[str, Any]:
+    """Return the answer of a comparison for programs, as a dict with the keys explained here.
+
+    `side` is sparse, dense, either (no difference that matters) or unknown, the likelier one if none is sure; `ratio`
+    with `low` and `high`, its 95 % interval, is the time of dense over that of sparse, None if unknown; `probability`
+    is that of the side being the faster one; `source` is measured, bounded or predicted.
+    """
+    side = contest.likely or {"level": "either", "inconclusive": "unknown"}.get(contest.verdict, contest.verdict)
+    ratio = contest.ratio
+    names = {"ratio": "value", "low": "low", "high": "high"}
+    known = {name: _finite(getattr(ratio, column)) if ratio else None for name, column in names.items()}
+    probability = None if ratio is None or side not in ("sparse", "dense") else ratio.probability
+    if probability is not None and side == "dense":
+        probability = 1 - probability
+    return {"side": side, **known, "probability": probability, "source": contest.source}
+
+
+def _finite(value: float) -> float | None:
+    """Return the value, or None if it is infinite or NaN."""
+    return value if math.isfinite(value) else None
+
+
+def missing_reason(row: configurations.Record) -> str:
+    """Return why a record has no number, such as "no memory: needs 12 GB" or "none: timeout"."""
+    if row["bytes_needed"]:
+        return f"no memory: needs {formatting.format_bytes(row['bytes_needed'], 2)}"
+    return "disturbed" if row["status"] == "disturbed" else f"none: {row['status']}"

@@ -71,14 +71,10 @@ class Advice:
 
         Where no trial ended in time, it says what was predicted.
         """
-        from workbench.analysis.advisor import Advice as Sentences
         from workbench.reports import export
 
-        recommendation = self._answer.recommendation
-        grounds = tuple(said.text for said in recommendation.grounds)
-        predicted = Sentences(recommendation.headline.text, time=grounds)
         self.result.folder.mkdir(parents=True, exist_ok=True)
-        return export.write_report(self.result.folder, path, predicted=predicted, quote_formulas=quote_formulas)
+        return export.write_report(self.result.folder, path, predicted=self._answer.text, quote_formulas=quote_formulas)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -125,28 +121,22 @@ class Advice:
         return f"import workbench as wb\n\nmodel = wb.train({data}, {words})"
 
     @property
-    def _texts(self) -> list[str]:
-        """The sentences of the advice, the headline first."""
-        recommendation = self._answer.recommendation
-        return [
-            recommendation.headline.text,
-            *(said.text for said in recommendation.grounds),
-        ]
+    def seconds(self) -> dict[str, float | None]:
+        """Training time (s) of 20 epochs, or of the `epochs` asked about, by side: "sparse" and "dense"."""
+        return {side: known.value if known else None for side, known in self._answer.recommendation.seconds.items()}
 
     def __repr__(self) -> str:
         """Return the headline as one line."""
-        return f"Advice: {self._texts[0]}"
+        return f"Advice: {self._answer.text.headline}"
 
     def __str__(self) -> str:
         """Return the whole advice as plain text, with how to train and the time spent."""
         trained = f"Train it with: {self.command}" if self.command else f"Train it with:\n{self.code}"
-        return "\n".join([*self._texts, trained, self._answer.spent])
+        return "\n".join([str(self._answer.text), trained, self._answer.spent])
 
     def _repr_html_(self) -> str:
         """Return the advice as HTML for a notebook, with a chart of time."""
-        from workbench.panels import pages
-
-        parts = pages.recommendation_parts(self._answer.recommendation)
+        parts = [self._answer.text.html]
         parts.append(f"<p>Train it with</p><pre><code>{html.escape(self.code)}</code></pre>")
         if self.command:
             parts.append(f"<p>or <code>{html.escape(self.command)}</code></p>")
@@ -212,6 +202,7 @@ def advise(
     lazy: bool = False,
     run: str | Path | None = None,
     framework: str | None = None,
+    epochs: int = 20,
     **reading: Any,
 ) -> Advice | FrameworkAdvice:
     """Say what to train the data with: sparse or dense, how, and how much faster; measured here.
@@ -239,6 +230,8 @@ def advise(
     framework : str, optional
         "pytorch", "tensorflow", "keras" or "sklearn": which way to train inside that framework, its own dense and
         sparse ways against ours through the bridge, with plain SGD. Needs labels that are classes.
+    epochs : int
+        Passes over the data that training times are said for.
     **reading
         Settings of the reader, as of `load`.
 
@@ -286,6 +279,7 @@ def advise(
             follow=sweeping.follow,
             seconds_spent=spent,
             say=lambda sentence: None if sentence in said else say(as_typed(sentence)),
+            epochs=epochs,
         )
     except DataError as error:
         raise type(error)(as_typed(str(error))) from None

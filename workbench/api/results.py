@@ -47,10 +47,9 @@ def page(body: str, frame: Any = None, chart: str = "") -> str:
     """Return the HTML of a card with `body`, below it the chart named `chart` of `frame` if it has rows."""
     picture = ""
     if chart and frame is not None and len(frame):
-        from workbench.panels import pages
         from workbench.panels import picture as pictures
 
-        picture = pages.without_repetition(pictures.draw(chart, frame).html, body)
+        picture = pictures.draw(chart, frame).html
     return f'{SHEET}<div class="workbench-card">{body}{picture}</div>'
 
 
@@ -122,7 +121,7 @@ def _latex_cells(line: Mapping[str, Any]) -> tuple[str, ...]:
     if not pd.isna(line["ratio"]):
         ratio = f"{line['ratio']:.3g} ({line['ratio_low']:.3g} to {line['ratio_high']:.3g})"
     return (
-        formatting.short_configuration_name(line),
+        formatting.name_configuration(line),
         tell(line["density"], formatting.format_density),
         tell(line["seconds_step"], formatting.format_seconds),
         tell(line["bytes_peak"], formatting.format_bytes),
@@ -290,9 +289,10 @@ class Result:
     def answer(self) -> dict[str, Any] | None:
         """The answer for programs, None if nothing was measured.
 
-        `density` is the one that it is about. `time` and `memory` have the better `side`, the `ratio` dense / sparse
-        with its 95 % interval `low` to `high`, the `probability` of the side, and the `source`. `break_even` has the
-        `density` up to which sparse is faster, `low` and `high`; None if none was found.
+        `density` is the one that it is about, `seconds` the training time of `epochs` epochs by side. `time` and
+        `memory` have the better `side`, the `ratio` dense / sparse with its 95 % interval `low` to `high`, the
+        `probability` of the side, and the `source`. `break_even` has the `density` up to which sparse is faster, `low`
+        and `high`; None if none was found.
         """
         found = answer_of(self._answered)
         return found.facts if found else None
@@ -307,7 +307,7 @@ class Result:
 
         if "dense" not in set(self._answered["format"]) and (sentences := table_size_sentences(self._answered)):
             return Text("\n".join(sentences), "".join(f"<p>{html.escape(text)}</p>" for text in sentences))
-        as_html, text = pages.verdict_with_grounds(self._answered)
+        as_html, text = pages.answer(self._answered)
         return Text(text, as_html)
 
     @property
@@ -316,7 +316,7 @@ class Result:
         if not len(self._trials):
             return Text(f"Nothing was measured yet. {self.state}")
         from workbench.analysis import breakeven
-        from workbench.analysis.advisor import MEASURES
+        from workbench.analysis.verdict_text import MEASURES
         from workbench.panels import pages
 
         found = [even.sentence for measure in MEASURES for even in breakeven(self._trials, measure)]
@@ -432,7 +432,7 @@ class Result:
         """Return verdict, state and a chart of time as HTML for a notebook."""
         from workbench.panels import pages
 
-        body = pages.verdict(self._answered) if len(self._answered) else "<p>Nothing was measured yet.</p>"
+        body = pages.answer(self._answered)[0] if len(self._answered) else "<p>Nothing was measured yet.</p>"
         return page(f"{body}<p>{html.escape(self.state)}</p>", self._trials, CHARTS["time"])
 
 

@@ -1,11 +1,10 @@
-"""`workbench advise`: the budget is shown as it is spent, then the answer: what to do, why, what would change it."""
+"""`workbench advise`: the budget is shown as it is spent, then the answer: what to train with, how much faster."""
 
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rich.padding import Padding
 from rich.panel import Panel
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
@@ -15,15 +14,12 @@ from workbench import advising as advice
 from workbench import data
 from workbench.advising import Answer
 from workbench.advising.source import load_call
-from workbench.analysis.recommendation import Statement
+from workbench.analysis.answers import EPOCHS
 from workbench.command import data_source, terminal
 from workbench.command.exit_codes import seconds_spent, without_python
 from workbench.command.output import echo
 from workbench.sweeps.problem import parameters_of_file
 from workbench.sweeps.progress import Progress as RunProgress
-
-SHOWN_KEY = 8
-"""Letters of a configuration's key that are shown: enough to find its rows by."""
 
 
 def advise(
@@ -34,24 +30,31 @@ def advise(
     lazy: bool,
     folder: Path | None,
     as_json: bool,
-    is_verbose: bool = False,
+    epochs: int = EPOCHS,
 ) -> Answer:
     """Measure and print which training suits the data of `source`; return the answer.
 
     `files` says how the data is read, `given` which settings are fixed (empty ones are not); `seconds` is the budget,
     `lazy` allows lazy updates that train another model; `folder` is the run folder, None for the default. `as_json`
-    prints JSON, `is_verbose` keys of records. SpecError if it cannot be measured.
+    prints JSON; `epochs` are those that training times are said for. SpecError if it cannot be measured.
     """
     settings = data_source.settings_with_notice(source, **files) | {
         name: value for name, value in given.items() if value
     }
     answer = advice.advise(
-        settings, seconds, lazy=lazy, folder=folder, follow=follow, seconds_spent=seconds_spent(), say=print_guess
+        settings,
+        seconds,
+        lazy=lazy,
+        folder=folder,
+        follow=follow,
+        seconds_spent=seconds_spent(),
+        say=print_guess,
+        epochs=epochs,
     )
     if as_json:
         echo(json.dumps(answer.as_json(), indent=1))
     else:
-        show(answer, is_verbose)
+        show(answer)
     return answer
 
 
@@ -84,27 +87,13 @@ def follow(heading: str, folder: Path, spent: float, budget: float) -> None:
         terminal.watch(folder, show_spent)
 
 
-def show(answer: Answer, is_verbose: bool = False) -> None:
-    """Print the answer: headline, reasons, what would change it, and the command that trains so.
-
-    `is_verbose` adds the keys of the records that each sentence rests on.
-    """
-    recommendation = answer.recommendation
-    terminal.console.print(Panel(Text(recommendation.headline.text), title="Recommended", title_align="left"))
-    if recommendation.grounds:
-        terminal.console.print("Why", style="bold")
-        for said in recommendation.grounds:
-            terminal.console.print(Padding(_line(said, is_verbose), (0, 0, 0, 2)))
+def show(answer: Answer) -> None:
+    """Print the answer, what its names mean, and the command that trains so."""
+    terminal.print_answer(answer.text, "Recommended")
     if answer.command:
         terminal.console.print("Train it with", style="bold")
         terminal.console.print(f"  {answer.command}", markup=False, highlight=False, soft_wrap=True)
     terminal.console.print(answer.spent, markup=False, highlight=False, soft_wrap=True)
-
-
-def _line(said: Statement, is_verbose: bool) -> Text:
-    """Return a sentence as a list item, with the first letters of its records' keys if `is_verbose`."""
-    keys = " ".join(key[:SHOWN_KEY] for key in said.keys) if is_verbose else ""
-    return Text.assemble(f"- {said.text}", (f" [{keys}]" if keys else "", "dim"))
 
 
 def show_framework(

@@ -110,7 +110,7 @@ def demo(root: Folder = Path("runs/demo"), quick: bool = False) -> None:
         rows = demo.train_both(root, terminal.follow)
         terminal.console.print(terminal.trained_table(rows))
     rows = rows + demo.sweep_density(root, terminal.follow, quick)
-    terminal.conclude(demo.conclude(rows, root, quick))
+    terminal.conclude(*demo.conclude(rows, root, quick))
 
 
 @app.command()
@@ -127,7 +127,7 @@ def advise(
     lazy: bool = False,
     run: Path | None = None,
     json: data_commands.Json = False,
-    verbose: bool = False,
+    epochs: Annotated[int, typer.Option(min=1)] = 20,
     **files: str,
 ) -> None:
     """Say what to train your data with: sparse or dense, how, how much faster; measured here, within a minute.
@@ -150,8 +150,8 @@ def advise(
         An update may be recommended that trains another model than dense.
     run
         Run folder, by default runs/advise-DATA-MODEL, with a hash of the file's path; resumed if it exists.
-    verbose
-        Show the keys of the records that each sentence rests on.
+    epochs
+        Passes over the data that training times are said for.
 
     Examples
     --------
@@ -166,7 +166,7 @@ def advise(
         advising.show_framework(source, framework, files, asked, batch_rows, json)
         return
     given = {"model": model, "optimizer": optimizer, "batch_rows": batch_rows, "device": device}
-    answer = advising.advise(source, files, given, budget, lazy, run, json, verbose)
+    answer = advising.advise(source, files, given, budget, lazy, run, json, epochs)
     if answer.is_stopped:
         exit_codes.exit_interrupted(ctx, "Stopped")
     if answer.recommendation.verdict == "none":

@@ -4,10 +4,11 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pandas as pd
+
 from workbench import store
-from workbench.command import terminal, warming
+from workbench.command import warming
 from workbench.command.console import console
-from workbench.command.terminal import Conclusion
 from workbench.reports import report
 from workbench.sweeps import grid, run_folder, spec
 
@@ -84,15 +85,15 @@ def compile_candidates() -> float:
     return seconds
 
 
-def conclude(rows: list[dict], root: Path, quick: bool = False) -> Conclusion:
-    """Write report.html and report.md of the records `rows` into `root`; return the verdict and the break-evens."""
+def conclude(rows: list[dict], root: Path, quick: bool = False) -> tuple[pd.DataFrame, Path]:
+    """Write report.html and report.md of the records `rows` into `root`; return frame and path of the report."""
     frame = store.frame(rows)
     machine = json.loads((root / _sweep_name(quick) / "machine.json").read_text(encoding="utf-8"))
     path = root / "report.html"
     command = f"{COMMAND} --quick" if quick else COMMAND
     report.html(frame, path, title=TITLE, command=command, machine=machine)
     report.markdown(frame, root / "report.md", title=TITLE, command=command, machine=machine)
-    return terminal.make_conclusion(frame, path)
+    return frame, path
 
 
 def _sweep_name(quick: bool) -> str:

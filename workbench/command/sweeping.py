@@ -228,14 +228,7 @@ def conclude(folder: Path) -> Progress:
     """Print the verdict of a run that has ended and the command for its report; return its progress."""
     rows = run_folder.read_answer_records(folder)
     if any(row["status"] in ("ok", "disturbed") for row in rows):
-        frame = store.frame(rows)
-        terminal.conclude(terminal.make_conclusion(frame))
-        if until := run_folder.read_spec(folder).measure.until:
-            from workbench.analysis import refinement  # late: as in the schedule, few sweeps ask for break-evens
-
-            terminal.print_list(
-                "Break-evens as they were asked for", refinement.breakeven_width_sentences(frame, until)
-            )
+        terminal.conclude(store.frame(rows))
     if rows:
         report = shlex.join(["workbench", "report", str(folder)])
         terminal.console.print(f"Its report: {report}", highlight=False, markup=False, soft_wrap=True)

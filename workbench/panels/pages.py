@@ -6,11 +6,10 @@ from typing import Any
 
 import pandas as pd
 
-from workbench.analysis import Advice, advise, breakeven, configurations, formatting
-from workbench.analysis.advisor import MEASURES
+from workbench.analysis import answer_text, breakeven, configurations, formatting
 from workbench.analysis.answers import Shown, answered_groups
 from workbench.analysis.configurations import density_of, on_its_device
-from workbench.analysis.recommendation import Recommendation
+from workbench.analysis.verdict_text import MEASURES
 from workbench.reports import report_tables
 from workbench.reports.page import unbroken
 
@@ -58,7 +57,7 @@ def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
     row = on_its_device(dict(row))
     return (
         f"{SIGNS.get(row['status'], '')} {row['status']}",
-        formatting.short_configuration_name(row),
+        formatting.name_configuration(row),
         shown(density_of(row), formatting.format_density),
         shown(row["width"], str),
         shown(row["seconds_step"], formatting.format_seconds),
@@ -80,7 +79,7 @@ def break_evens(frame: pd.DataFrame) -> str:
     Each row has a sentence, which says why if none is known.
     """
     rows = [
-        (formatting.short_configuration_name(even.settings), MEASURES[measure][0], even.place or "none", even.sentence)
+        (formatting.name_configuration(even.settings), MEASURES[measure][0], even.place or "none", even.sentence)
         for measure in MEASURES
         for even in breakeven(frame, measure)
     ]
@@ -88,64 +87,14 @@ def break_evens(frame: pd.DataFrame) -> str:
     return wrapped(table(("Configuration", "In", "Break-even", "What was found"), rows, caption))
 
 
-def verdict(frame: pd.DataFrame) -> str:
-    """Return HTML of the answer to whether sparse training pays: numbers and tables, then words."""
+def answer(frame: pd.DataFrame, shown: Shown = None) -> tuple[str, str]:
+    """Return the answer of the records as HTML and as plain text, with tables of the configurations `shown`."""
     pooled = configurations.pool_rounds(frame)
-    return numbers(pooled) + _verdict_text(advise(pooled))
-
-
-def verdict_with_grounds(frame: pd.DataFrame) -> tuple[str, str]:
-    """Return the answer and the sentences that support it, as HTML and as plain text; pools and advises once."""
-    pooled = configurations.pool_rounds(frame)
-    advice = advise(pooled)
-    return numbers(pooled) + _verdict_text(advice) + _list_of_grounds(advice), str(advice)
-
-
-def numbers(frame: pd.DataFrame, shown: Shown = None) -> str:
-    """Return HTML of a headline for time and one for memory, and a table for each; "" if nothing was compared.
-
-    `shown` are the configurations in the tables.
-    """
-    groups = answered_groups(frame, shown)
-    if not groups:
-        return ""
-    headlines = "".join(map(_headline, report_tables.headlines(groups[0], {})))
-    opened = ("open", "")  # time, then memory
-    tables = zip(report_tables.tables(groups[0], {}, shown), opened, strict=True)
-    return f'<div class="wb-headlines">{headlines}</div>{"".join(_standings(*table) for table in tables)}'
-
-
-def verdict_text(frame: pd.DataFrame, shown: Shown = None) -> str:
-    """Return HTML of the answer in words, and of how certain it is, of the groups that have some of `shown`."""
-    return _verdict_text(advise(frame, shown))
-
-
-def _verdict_text(advice: Advice) -> str:
-    """Return HTML of the verdict and the certainty of an advice."""
-    sure = f'<p class="certainty">{html.escape(advice.certainty)}</p>' if advice.certainty else ""
-    return f'<p class="verdict wb-told">{html.escape(advice.verdict)}</p>{sure}'
-
-
-def recommendation_parts(recommendation: Recommendation) -> list[str]:
-    """Return pieces of HTML: the headline of a recommendation, and its grounds."""
-    parts = [f'<p class="verdict"><strong>{html.escape(recommendation.headline.text)}</strong></p>']
-    items = "".join(f"<li>{html.escape(said.text)}</li>" for said in recommendation.grounds)
-    parts += [f"<p><strong>Why</strong></p><ul>{items}</ul>"] if items else []
-    return parts
-
-
-def without_repetition(chart: str, text: str) -> str:
-    """Return the chart's HTML without its caption if `text` has the same sentence, else unchanged."""
-    before, found, after = chart.partition("<figcaption>")
-    sentence, _, rest = after.partition("</figcaption>")
-    return before + rest if found and sentence.strip() and sentence in text else chart
-
-
-def _headline(one: Mapping[str, Any]) -> str:
-    """Return HTML of one headline; `one` has the texts name, number, where and executed."""
-    name, number, where, executed = (html.escape(one[part]) for part in ("name", "number", "where", "executed"))
-    more = f"<br>{executed}" if executed else ""
-    return f'<p><span>{name}</span><br><strong class="wb-number">{number}</strong><br>{where}{more}</p>'
+    text = answer_text(pooled, shown)
+    groups = answered_groups(pooled, shown)
+    tables = report_tables.tables(groups[0], {}, shown) if groups else []
+    opened = zip(tables, ("open", ""), strict=False)  # time, then memory
+    return text.html + "".join(_standings(*table) for table in opened), str(text)
 
 
 def _standings(found: Mapping[str, Any], opened: str) -> str:
@@ -155,18 +104,6 @@ def _standings(found: Mapping[str, Any], opened: str) -> str:
     rows = [[unbroken(cell) for cell in row] for row in plain["rows"]]
     shown = wrapped(table(plain["columns"], rows))
     return f"<details {opened}><summary>{html.escape(found['caption'])}</summary>{shown}{legend}</details>"
-
-
-def grounds(frame: pd.DataFrame) -> str:
-    """Return HTML of a list of the sentences that support the verdict on these records."""
-    return _list_of_grounds(advise(frame))
-
-
-def _list_of_grounds(advice: Advice) -> str:
-    """Return HTML of a list of the sentences that support an advice; a note if there are none."""
-    grounds = advice.sentences[len([text for text in (advice.verdict, advice.certainty) if text]) :]
-    items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in grounds)
-    return f"<ul>{items}</ul>" if items else "<p>Nothing was measured yet.</p>"
 
 
 def counts(rows: Mapping[str, int]) -> str:

@@ -301,8 +301,7 @@ class Panel:
         chart = self.results.chart
         drawn = picture.draw(chart.picker.value, state.frame, **chart.chosen)
         lines = (live.status_line, live.progress_line, live.outdated_line)
-        text = self.results.verdict_text.value
-        shown = (self.results.verdict.value, pages.without_repetition(drawn.html, text), text)
+        shown = (self.results.verdict.value, drawn.html)
         parts = [*(line(state) for line in lines), *shown]
         inside = "".join([*parts, pages.latest_rows(state.rows)])
         return Shown(f"<details><summary>{SNAPSHOT}</summary>{inside}</details>", f"{SNAPSHOT}: {state.status}")

@@ -56,7 +56,7 @@ def verdict(study: LabState) -> Shown:
 
 def verdict_of(frame: pd.DataFrame) -> Shown:
     """Return whether sparse training pays for the records of a data frame, with the reasons."""
-    return Shown(*pages.verdict_with_grounds(frame))
+    return Shown(*pages.answer(frame))
 
 
 # The live chart: a picker, the chart's own controls as widgets, the picture, and the numbers behind it.
@@ -207,7 +207,7 @@ def _ordered() -> list[str]:
     return sorted(plots.names(), key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name))
 
 
-VIEWS = ("Latest trials", "Break-evens", "Why", "Numbers of the chart")
+VIEWS = ("Latest trials", "Break-evens", "Numbers of the chart")
 
 
 class ResultsView:
@@ -217,19 +217,18 @@ class ResultsView:
         """Make the widgets of verdict, chart and tables for the records of `state`; arguments as of `ChartView`."""
         self.state = state
         self.chart = ChartView(state, guard, clock)
-        self.verdict, self.verdict_text, self.page = widgets.HTML(), widgets.HTML(), widgets.HTML()
+        self.verdict, self.page = widgets.HTML(), widgets.HTML()
         self.view = widgets.ToggleButtons(options=VIEWS, description="Show", style=LABELLED, tooltip="What to show")
-        self.parts = [self.verdict, self.chart.box, self.verdict_text, self.view, self.page]
+        self.parts = [self.verdict, self.chart.box, self.view, self.page]
         self.view.observe(guard("Showing a table", self.turn), names=["value"])
         state.observe(lambda _: self._fade(), names=["outdated"])
         self._fade()
-        self.chart.image.observe(lambda _: self._shorten(), names=["value"])
         self.fill()
         self.chart.stale = False  # it was drawn when it was made
 
     def _fade(self) -> None:
         """Show results paler if they are outdated, else normally."""
-        for widget in (self.verdict, self.chart.box, self.verdict_text, self.page):
+        for widget in (self.verdict, self.chart.box, self.page):
             if self.state.outdated:
                 widget.add_class("wb-old")
             else:
@@ -245,18 +244,10 @@ class ResultsView:
         """Update verdict and table from the records that the chart shows; hide all widgets if there are none."""
         answered, pooled = pool_rounds(self.state.answered), pool_rounds(self.chart.frame)
         shown = {configuration_of(row) for row in records(pooled)}
-        self.verdict.value, self.verdict_text.value = (
-            pages.numbers(answered, shown),
-            pages.verdict_text(answered, shown),
-        )
-        for widget in (self.verdict, self.chart.box, self.verdict_text, self.view):
+        self.verdict.value = pages.answer(answered, shown)[0]
+        for widget in (self.verdict, self.chart.box, self.view):
             widget.layout.display = None if self.state.rows else "none"
-        self._shorten()
         self.turn()
-
-    def _shorten(self) -> None:
-        """Remove the chart's caption if the verdict below repeats it."""
-        self.chart.image.value = pages.without_repetition(self.chart.image.value, self.verdict_text.value)
 
     def turn(self) -> None:
         """Show the selected table; hide it without records."""
@@ -265,7 +256,6 @@ class ResultsView:
         tables = {
             "Latest trials": lambda: pages.latest_rows(state.rows),
             "Break-evens": lambda: pages.break_evens(self.chart.frame),
-            "Why": lambda: pages.grounds(self.chart.frame),
             "Numbers of the chart": lambda: self.chart.numbers,
         }
         self.page.value = tables[self.view.value]()

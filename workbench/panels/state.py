@@ -18,7 +18,7 @@ import pandas as pd
 import traitlets
 
 from workbench import atomic_files, store
-from workbench.analysis.formatting import format_count, join_items, short_configuration_name
+from workbench.analysis.formatting import format_count, join_items, name_configuration
 from workbench.analysis.pairs import CompareError
 from workbench.data.errors import DataError
 from workbench.formats import FormatError
@@ -92,8 +92,7 @@ def _configurations(spec: Spec) -> tuple[str, ...]:
     """Return the distinct short names of the spec's configurations, in their order, such as "CSR ours"."""
     return tuple(
         dict.fromkeys(
-            short_configuration_name(configuration.model_dump())
-            for configuration in grid.expand_grid(spec).configurations
+            name_configuration(configuration.model_dump()) for configuration in grid.expand_grid(spec).configurations
         )
     )
 

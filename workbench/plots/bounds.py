@@ -133,9 +133,7 @@ def _finding(rows: Sequence[configurations.Record], density: str | None) -> tupl
     sides = [[row for row in rows if configurations.is_dense(row) == is_dense] for is_dense in (False, True)]
     best = [min(side, key=lambda row: shown_value(row, "seconds_step") or 0.0) for side in sides if side]
     said = [f"{formatting.name_configuration(row)} reaches {_percent(_mean(row))}" for row in best]
-    title = (
-        f"{formatting.short_configuration_name(best[0])} reaches {_percent(_mean(best[0]))} of what the machine allows"
-    )
+    title = f"{formatting.name_configuration(best[0])} reaches {_percent(_mean(best[0]))} of what the machine allows"
     least, row = min(((one, row) for row in best for one in reached(row)), key=lambda pair: pair[0].share)
     far = (
         f"furthest from its bound is the {least.phase} of {formatting.name_configuration(row)}, "

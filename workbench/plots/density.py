@@ -12,9 +12,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from workbench.analysis import configurations, formatting
-from workbench.analysis.advisor import headline
 from workbench.analysis.breakeven import BreakEven, breakeven_of
+from workbench.analysis.compare import contests_of_group
 from workbench.analysis.intervals import Interval, interval_of, shown_value
+from workbench.analysis.verdict_text import chart_title
 from workbench.plots import style
 from workbench.plots.chart import Control, message
 
@@ -115,7 +116,8 @@ def draw(frame: pd.DataFrame, figure: Figure, measure: str, label: str, group: s
         _curves(axes, shown, label, candidates == "named")
     parts += [f"{'' if shown.single else 'bands: '}95 % intervals", style.count_lost(
         shown.rows if measure.startswith("seconds") else [], style.lost(shown.rows, measure))]  # fmt: skip
-    title, sentence = headline(shown.group, measure)
+    title = chart_title(contests_of_group(shown.group, measure), measure)
+    sentence = f"{title}."
     style.finish(figure, axes, title, shown.group, "; ".join(filter(None, parts)))
     if shown.single:
         axes.grid(visible=False, axis="y")
@@ -135,7 +137,7 @@ def _curves(axes: Axes, shown: Shown, label: str, are_named: bool) -> None:
         points, is_best = _points(rows, shown.measure), shown.is_best(rows[0])
         if not points:
             continue
-        look, name = style.look(rows[0], is_best), formatting.short_configuration_name(rows[0])
+        look, name = style.look(rows[0], is_best), formatting.name_configuration(rows[0])
         x, known = zip(*points, strict=True)
         y = [interval.value for interval in known]
         if is_best:

@@ -18,7 +18,6 @@ from workbench.analysis.formatting import (
     format_seconds,
     join_items,
     name_configuration,
-    short_configuration_name,
 )
 from workbench.plots import style
 from workbench.plots.chart import Control, message, register_chart
@@ -55,7 +54,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str
     ends: dict[str, style.Label] = {}
     for row in trained:
         is_best = line_key(row) in best
-        look, who = style.look(row, is_best), short_configuration_name(row)
+        look, who = style.look(row, is_best), name_configuration(row)
         seconds, values = curves(row).T[:2]
         if measure == "loss":
             if is_best:
@@ -127,7 +126,7 @@ def _quality_finding(rows: Sequence[Record], density: str | None, measure: str) 
         last = [(quality_curve(row, measure)[-1, 1], row) for row in rows]
         value, best = (min if measure in SMALLER else max)(last, key=lambda pair: pair[0])
         text = f"ends with the best {measure}, {format_number(value)}"
-        title = f"{short_configuration_name(best)} {text}"
+        title = f"{name_configuration(best)} {text}"
         return title, f"{style.where(density)} {name_configuration(best)} {text}."
     never = [name_configuration(one.row) for one in found if one.reached is None]
     side = "Dense" if is_dense(there[0].row) else "Sparse"

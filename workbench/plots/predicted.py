@@ -29,10 +29,10 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
     if not rows:
         return message(figure, "No row could be predicted from others.")
     axes = figure.add_subplot()
-    for alike in pool.group_by(rows, formatting.short_configuration_name).values():
+    for alike in pool.group_by(rows, formatting.name_configuration).values():
         look = style.look(alike[0]) | {"linestyle": "none", "marker": "o", "markersize": 5}
         x, y = ([row[name] for row in alike] for name in ("seconds_predicted", "seconds"))
-        axes.plot(x, y, label=formatting.short_configuration_name(alike[0]), alpha=0.85, **look)
+        axes.plot(x, y, label=formatting.name_configuration(alike[0]), alpha=0.85, **look)
     beyond = [row for row in rows if row["is_extrapolated"]]
     if beyond:
         places = [[row[name] for row in beyond] for name in ("seconds_predicted", "seconds")]

@@ -347,7 +347,7 @@ def name(row: configurations.Record, among: Iterable[configurations.Record]) -> 
     varied = [setting for setting in configurations.BEST if len({other[setting] for other in alike}) > 1]
     return " · ".join(
         [
-            formatting.short_configuration_name(row),
+            formatting.name_configuration(row),
             *(f"{setting.replace('_', ' ')} {row[setting]:g}" for setting in varied),
         ]
     )

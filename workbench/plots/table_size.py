@@ -38,7 +38,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, measure: str
     ends = []
     for points in plotted:
         look = _draw_line(axes, points, column, is_best := points in least.values())
-        name = formatting.short_configuration_name(points[0][0])
+        name = formatting.name_configuration(points[0][0])
         ends += [(points[-1][0][table_size.ROWS], points[-1][1].value, name, look["color"])] if is_best else []
     lost = style.count_lost(shown.rows if measure == "time" else [], shown.rows)
     title, sentence = table_size.headline(shown, column)
@@ -80,7 +80,7 @@ def _draw_line(axes: Axes, points: Sequence[Point], column: str, is_best: bool) 
     if is_best:
         lower, upper = [k.low for k in known], [k.high for k in known]
         axes.fill_between(x, lower, upper, color=look["color"], alpha=0.18, linewidth=0)
-    name = formatting.short_configuration_name(row)
+    name = formatting.name_configuration(row)
     axes.plot(x, [k.value for k in known], "o", markersize=5 if is_best else 3, label=f"_{name}", **look)
     busy = [(row[table_size.ROWS], known.value) for row, known in points if style.is_disturbed(row, column)]
     hollow: dict[str, Any] = {"markerfacecolor": "white", "linestyle": "none", "zorder": 4, "markersize": 6}

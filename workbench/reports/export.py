@@ -9,10 +9,10 @@ import pandas as pd
 
 from workbench import atomic_files, spreadsheets, store
 from workbench.analysis import configurations, formatting
-from workbench.analysis.advisor import Advice
+from workbench.analysis.answer_text import AnswerText
 from workbench.analysis.answers import answer_of, answered_groups
 from workbench.analysis.compare import contests_of_group
-from workbench.analysis.grades import comparison_facts
+from workbench.analysis.verdict_text import comparison_facts
 from workbench.reports import private_paths, report
 from workbench.reports.page import record, written_frame
 from workbench.sweeps import run_folder
@@ -24,7 +24,7 @@ MEASURES = {"time": "seconds_step", "memory": "bytes_peak"}
 
 
 def answers(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return one dict for each group, measure and density with the fields of `grades.comparison_facts`, for JSON.
+    """Return one dict for each group, measure and density with the fields of `verdict_text.comparison_facts`, for JSON.
 
     `group` has the settings that its configurations share; `measure` is "time" or "memory"; `sparse` and `dense` name
     the best configuration of each side, None if a side has none; `is_answer` is true of the answer of all records.
@@ -121,7 +121,7 @@ def write_report(
     out: str | Path | None = None,
     *,
     markdown: bool = False,
-    predicted: Advice | None = None,
+    predicted: AnswerText | None = None,
     quote_formulas: bool = False,
 ) -> Path:
     """Write the report of one or several runs and return its path, by default next to the first's records.

@@ -19,11 +19,12 @@ from matplotlib.figure import Figure
 
 from workbench import atomic_files, plots, store
 from workbench.analysis import configurations, formatting
-from workbench.analysis.advisor import MEASURES, Advice, advise
+from workbench.analysis.answer_text import AnswerText, answer_text
 from workbench.analysis.answers import answered_groups
 from workbench.analysis.breakeven import breakevens_of_group
 from workbench.analysis.compare import EQUIVALENCE_MARGIN
 from workbench.analysis.intervals import MEMORY_SHARE
+from workbench.analysis.verdict_text import MEASURES
 from workbench.plots.style import NAMES_OF_BARS
 from workbench.reports import page, report_tables
 from workbench.reports.page import LONGEST, Table, inline, is_drawn, table_of, templates, written, written_frame
@@ -133,7 +134,7 @@ def html(
     command: str,
     machine: Mapping[str, Any],
     spec: str = "",
-    predicted: Advice | None = None,
+    predicted: AnswerText | None = None,
 ) -> Path:
     """Write one self-contained HTML file and return its path.
 
@@ -160,7 +161,7 @@ def markdown(
     command: str,
     machine: Mapping[str, Any],
     spec: str = "",
-    predicted: Advice | None = None,
+    predicted: AnswerText | None = None,
     pictures: bool = False,
 ) -> Path:
     """Write the same report as `html` without charts as Markdown under 60 kB, and return its path.
@@ -174,7 +175,7 @@ def markdown(
     content |= {"spec": written(spec, None), "charts": charts}
     plain = [report_tables.plain(data) for data in content.pop("standings")]
     content |= {"standings_time": plain[0] if plain else None, "standings_memory": plain[1] if plain else None}
-    content = {name: value for name, value in content.items() if name not in ("cells", "grounds")}
+    content = {name: value for name, value in content.items() if name != "cells"}
     template = templates().get_template("report.md.jinja")
     for most, longest in ((1000, None), (100, None), (30, None), (10, 5000), (3, LONGEST), (3, 100)):
         shown = {name: written(_cut(value, most), longest) for name, value in content.items()}
@@ -191,7 +192,7 @@ def _content(
     title: str,
     command: str,
     machine: Mapping[str, Any],
-    predicted: Advice | None,
+    predicted: AnswerText | None,
 ) -> dict[str, Any]:
     """Return {name: value} of what the templates of both formats show; `pooled` are the records pooled, of `count`.
 
@@ -199,9 +200,10 @@ def _content(
     """
     groups = answered_groups(pooled)
     rows = [row for group in groups for row in group.rows]
-    advice, places = (predicted if predicted and not rows else advise(pooled)), report_tables.anchors(groups)
+    answer, places = (predicted if predicted and not rows else answer_text(pooled)), report_tables.anchors(groups)
     return {
-        "headlines": report_tables.headlines(groups[0], places) if groups else [],
+        "answer": answer,
+        "candidates": report_tables.candidates(groups[0]) if groups else table_of((), []),
         "standings": report_tables.tables(groups[0], places) if groups else [],
         "of_group": groups[0].label if len(groups) > 1 else "",
         "of_groups": report_tables.answers_of_groups(_measured(groups[1:])[:GROUPS_ANSWERED]),
@@ -209,10 +211,6 @@ def _content(
         "title": written(title),
         "about": _about(rows, written(machine), count),
         "command": written(command, None),
-        "verdict": advice.verdict,
-        "certainty": advice.certainty,
-        "advice": _sections(advice),
-        "grounds": [(name, _by_group(said, groups)) for name, said in _sections(advice)],
         "breakevens": _breakevens(groups),
         "failures": _failures(groups),
         "machine": table_of(("what", "value"), _of_machine(written(machine))),
@@ -250,31 +248,6 @@ def script() -> dict[str, str]:
     """Return {"script": JavaScript of the page, "digest": its SHA-256 in base64}, for the page's security policy."""
     text = (Path(__file__).parent / SCRIPT).read_text(encoding="utf-8")
     return {"script": text, "digest": base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}
-
-
-def _sections(advice: Advice) -> list[tuple[str, tuple[str, ...]]]:
-    """Return [(heading, sentences)] of the parts of an advice that have sentences."""
-    named = {
-        "Time": advice.time,
-        "Memory": advice.memory,
-        "Take care": advice.warnings,
-        "Without a result": advice.failures,
-    }
-    return [(name, sentences) for name, sentences in named.items() if sentences]
-
-
-def _by_group(said: Sequence[str], groups: Sequence[configurations.Group]) -> list[tuple[str, list[str]]]:
-    """Return [(group label, sentences)]; a label at the start of a sentence is removed from it.
-
-    Sentences without a label are under "".
-    """
-    labels = [formatting.capitalized(group.label) for group in groups] if len(groups) > 1 else []
-    found: dict[str, list[str]] = {}
-    for sentence in said:
-        label = next((label for label in labels if sentence.startswith(f"{label}: ")), "")
-        rest = sentence.removeprefix(f"{label}: ") if label else sentence
-        found.setdefault(label, []).append(formatting.capitalized(rest))
-    return list(found.items())
 
 
 def _breakevens(groups: Sequence[configurations.Group]) -> Table:
@@ -416,15 +389,7 @@ def _png_chart(path: Path, name: str, frame: pd.DataFrame, controls: dict[str, s
 
 
 def _cut(value: Any, most: int) -> Any:
-    """Return a table, or a list of (heading, sentences), with at most `most` rows or sentences; others unchanged."""
+    """Return a table with at most `most` rows; others unchanged."""
     if isinstance(value, dict) and "rows" in value:
         return value | {"rows": value["rows"][:most], "left": len(value["rows"][most:])}
-    if isinstance(value, list) and value and isinstance(value[0], tuple):
-        return [(name, _first(sentences, most)) for name, sentences in value]
     return value
-
-
-def _first(sentences: Sequence[str], most: int) -> tuple[str, ...]:
-    """Return the first `most` sentences, and one on how many are left out, if any."""
-    left = len(sentences) - most
-    return (*sentences[:most], f"{left} more are left out here.") if left > 0 else tuple(sentences)

@@ -7,11 +7,12 @@ from typing import Any
 
 from workbench import settings
 from workbench.analysis import configurations, formatting, outliers
-from workbench.analysis.answers import Shown
+from workbench.analysis.answers import Shown, letters_of
+from workbench.analysis.compare import contests_of_group
 from workbench.analysis.intervals import measured_interval_of, shown_value, values_of
 from workbench.analysis.outliers import usual_deviation_of_records
-from workbench.analysis.standings import MARKS, Headline, Standing, Standings, headline_of, make_standings
-from workbench.analysis.verdict_text import MEASURES
+from workbench.analysis.standings import MARKS, Standing, Standings, make_standings
+from workbench.analysis.verdict_text import MEASURES, verdict_ranges
 from workbench.reports.page import Table, table_of
 
 # The top of a report: a headline number for each measure, and the table of densities by candidates with its marks.
@@ -21,32 +22,12 @@ Anchors = Mapping[int, str]
 """The place of a pooled row on the page, by its id."""
 
 
-def headlines(group: configurations.Group, anchors: Anchors) -> list[dict[str, Any]]:
-    """Return the headline of each measure as values for the template, with links to the records on the page.
-
-    Each is a dict of name, number, links, where, finding and executed. What is executed as in the first refers to it.
-    """
-    first, *others = [_headline(headline_of(group, measure), anchors) for measure in MEASURES]
-    for one in others:
-        if one["executed"] and one["executed"] == first["executed"]:
-            one["executed"] = f"Dense and sparse are executed as for {first['name'].lower()}."
-    return [first, *others]
-
-
-def _headline(found: Headline, anchors: Anchors) -> dict[str, Any]:
-    """Return a headline as a dict for the template, with the anchors of its records that are on the page."""
-    links = [anchors[id(row)] for row in found.rows if id(row) in anchors]
-    name = MEASURES[found.measure][0].capitalize()
-    said = {"where": found.where, "finding": found.finding, "executed": found.executed}
-    return {"name": name, "number": found.number, "links": links, **said}
-
-
 def answers_of_groups(groups: Sequence[configurations.Group]) -> Table:
-    """Return a table with a row for each group: its settings, then number and finding of each measure."""
-    rows = []
-    for group in sorted(groups, key=lambda group: _natural(group.label)):
-        found = [headline_of(group, measure) for measure in MEASURES]
-        rows.append([group.label, *(f"{one.number}. {one.finding}." for one in found)])
+    """Return a table with a row for each group: its settings, then the better sides over densities in each measure."""
+    rows = [
+        [group.label, *(verdict_ranges(contests_of_group(group, measure)) for measure in MEASURES)]
+        for group in sorted(groups, key=lambda group: _natural(group.label))
+    ]
     return table_of(("for", *(name for name, *_ in MEASURES.values())), rows)
 
 
@@ -54,6 +35,15 @@ def _natural(label: str) -> list[tuple[bool, int, str]]:
     """Return a sort key by which numbers in labels are compared as numbers."""
     parts = re.split(r"(\d+)", label)
     return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts]
+
+
+def candidates(group: configurations.Group) -> Table:
+    """Return the table of a group's candidates: letter and name."""
+    letters = letters_of(group)
+    named = {letters[configurations.line_key(row)]: formatting.name_configuration(row) for row in group.rows}
+    return table_of(
+        ("letter", "candidate"), sorted(named.items(), key=lambda item: (item[0][0] == "D", int(item[0][1:])))
+    )
 
 
 def tables(group: configurations.Group, anchors: Anchors, shown: Shown = None) -> list[dict[str, Any]]:

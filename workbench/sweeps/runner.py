@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import kernels
 from kernels import Sizes, devices
 from workbench import atomic_files, models, store
-from workbench.analysis.formatting import format_count, short_configuration_name
+from workbench.analysis.formatting import format_count, name_configuration
 from workbench.measure import child, machine, memory
 from workbench.measure.rounds import ALONE
 from workbench.sweeps import grid, run_folder
@@ -379,7 +379,7 @@ class Supervisor:
     def tell_of(self, tasks: Sequence[Task]) -> None:
         """Set `tasks`, the trials measured together, as current in the progress file; stage "starting"."""
         self.state.current, self.state.current_key = grid.describe_configuration(tasks[0].configuration), tasks[0].key
-        self.state.candidate = " / ".join(short_configuration_name(task.configuration.model_dump()) for task in tasks)
+        self.state.candidate = " / ".join(name_configuration(task.configuration.model_dump()) for task in tasks)
         self.enter("starting")
 
     def start(self, task: Task, clock: TrialClock, **more: Any) -> child.Child:

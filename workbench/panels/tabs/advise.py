@@ -10,7 +10,6 @@ import ipywidgets as widgets
 from workbench.advising import Answer as Advice
 from workbench.advising import advise
 from workbench.analysis.formatting import format_count
-from workbench.panels import pages
 from workbench.panels.form import LABELLED
 from workbench.panels.guard import Guard
 from workbench.panels.live import copied
@@ -22,8 +21,8 @@ from workbench.sweeps import run_folder
 
 
 def page(advice: Advice) -> Shown:
-    """Return the recommendation with reasons, what would change it, its command, guesses and time spent."""
-    parts = pages.recommendation_parts(advice.recommendation)
+    """Return the answer, its command, guesses and time spent."""
+    parts = [advice.text.html]
     parts += [f"<p>Train it with: {copied(advice.command)}</p>"] if advice.command else []
     guesses = "".join(f"<li>{emphasized(html.escape(in_panel(guess)))}</li>" for guess in advice.guesses)
     parts += [f"<p><strong>What was guessed</strong></p><ul>{guesses}</ul>"] if guesses else []
