@@ -4,7 +4,7 @@ import pytest
 
 from tests.support import rows as maker
 from workbench import store
-from workbench.analysis import advise, configurations, outliers
+from workbench.analysis import answer_text, configurations, outliers
 
 
 def told(change=lambda row: row, noise=0.01, **known):
@@ -42,9 +42,9 @@ def test_what_the_machine_did_meanwhile_is_told(columns, words):
 
 def test_advice_counts_the_cells_beside_which_the_machine_did_something():
     swap = lambda row: row | {"bytes_swapped": 4096 if row["density"] == 0.01 else 0}  # noqa: E731
-    advice = advise(store.frame(map(swap, maker.sweep(densities=(0.01, 0.1)))))
+    advice = answer_text(store.frame(map(swap, maker.sweep(densities=(0.01, 0.1)))))
     swapping = "During the trials the machine had swapping in 2 configurations;"
-    assert any(said.startswith(swapping) for said in advice.warnings)
+    assert any(said.startswith(swapping) for said in advice.caveats)
 
 
 def test_rounds_that_spread_are_told_and_few_that_agree_are_not():

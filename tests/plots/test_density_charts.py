@@ -88,7 +88,7 @@ def test_one_density_is_bars_in_order():
         assert [bar.get_alpha() for bar in axes.patches].count(1) == 2, "the best two"
         assert "density the data's own, 5.01 %" in said(figure)
         names = [label.get_text() for label in axes.get_yticklabels()]
-        assert set(names) == {"dense", "dense, 1 thread", "CSR ours · row_sparse gradient"}
+        assert set(names) == {"dense", "dense, 1 thread", "sparse"}
 
 
 def test_of_many_bars_the_slowest_are_in_the_table_alone():

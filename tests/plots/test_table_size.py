@@ -32,7 +32,7 @@ def test_an_epoch_is_drawn_against_the_rows_of_the_tables():
             np.asarray(line.get_ydata(), float), (rows["seconds_step"] * rows["steps_epoch"]).astype(float), rtol=0.005
         )
     assert to_hex(whole.get_color()) == style.DENSE
-    assert "Active rows are faster from 100,000 rows on" in said(figure)
+    assert "active rows at 100,000 rows" in said(figure)
     assert sentence.startswith("For time, active rows win")
     assert drawn("table_size", frame, measure="memory")[1].startswith("For memory")
     assert len(plots.table("table_size", frame)) == 6

@@ -8,7 +8,7 @@ import pytest
 from tests.support import rows as maker
 from tests.support.mutations import damaged_bytes, damaged_json, draws, tried
 from workbench import store
-from workbench.analysis import advise
+from workbench.analysis import answer_text
 from workbench.store import RowError, TornLineWarning
 
 MUTATIONS = 120
@@ -55,7 +55,7 @@ def test_rows_that_are_read_can_be_judged(whole, path):
     for _, source in draws(MUTATIONS // 10):
         path.write_text("".join(json.dumps(damaged_json(source, row)) + "\n" for row in whole))
         if read(path):
-            advise(store.frame(store.read(path)))
+            str(answer_text(store.frame(store.read(path))))
 
 
 @pytest.mark.parametrize(
