@@ -38,7 +38,7 @@ def text_of(rows, **options):
 GOLDEN = """\
 Go sparse. 20 epochs of the data take 820 ms sparse, 10 s dense (12 times faster).
 Peak memory: 13 to 15 MB sparse, 100 MB dense (sparse, 6.5 to 7.9 times less).
-A step of 256 rows at 1 %, the data's own: S1 640 µs, D1 8 ms; 40 rounds.
+A step of 256 rows at 1 %, the data's own: S1 650 µs, D1 8 ms; 40 rounds.
 S1: sparse, lazy, fused gradient
 D1: dense
   sparse: rows are kept as CSR, and a step computes with the stored entries

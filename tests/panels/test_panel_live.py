@@ -204,7 +204,7 @@ def test_rows_that_come_before_the_user_picks_a_chart_still_reach_the_verdict(he
     write_run(study.folder, made.sweep()[:1])
     panel = opened(study, clock=clock)
     panel.step()
-    assert "no answer yet" in panel.results.verdict.value
+    assert "There is no comparison." in panel.results.verdict.value
     write_run(study.folder, made.sweep())
     study.poll()
     panel.results.chart.picker.value = "memory_density"
