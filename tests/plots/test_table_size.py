@@ -34,7 +34,7 @@ def test_an_epoch_is_drawn_against_the_rows_of_the_tables():
     assert to_hex(whole.get_color()) == style.DENSE
     assert "active rows at 100,000 rows" in said(figure)
     assert "active rows at 100,000 rows. At 100,000 rows 10 times faster" in sentence
-    assert drawn("table_size", frame, measure="memory")[1].startswith("For memory")
+    assert drawn("table_size", frame, measure="memory")[1].startswith("Rows of a table, less memory: ")
     assert len(plots.table("table_size", frame)) == 6
 
 
