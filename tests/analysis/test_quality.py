@@ -46,8 +46,8 @@ def test_the_chart_names_who_reaches_first_and_who_never_does():
     figure = Figure()
     said = plots.draw("learning", frame_of(maker.DENSE, maker.SPARSE, LAZY), figure, measure="quality")
     assert figure.get_suptitle().replace("\n", " ") == "Sparse reaches the quality of dense first"
-    assert "that of dense less 1 %, is reached by CSR ours (row_sparse gradient, standard update) in" in said
-    assert "never: CSR ours (row_sparse gradient, lazy update)" in said
+    assert "that of dense less 1 %, is reached by sparse in" in said
+    assert "never: sparse, lazy" in said
     assert figure.axes[0].get_ylabel() == "accuracy on held-out rows"
     assert 3 in {len(line.get_xdata()) for line in figure.axes[0].get_lines()}
     table = plots.table("learning", frame_of(maker.DENSE, maker.SPARSE, LAZY), measure="quality")

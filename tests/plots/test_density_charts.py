@@ -176,4 +176,4 @@ def test_a_dense_array_that_did_not_fit_is_told_beside_data_held_as_csr():
             maker.sweep((maker.DENSE, maker.HELD_AS_CSR, maker.SPARSE))]  # fmt: skip
     figure, _ = drawn("time_density", rows)
     assert "dense needs 82 GB" in said(figure)
-    assert "dense · held as CSR · epoch" in ends(figure)
+    assert "dense from CSR batches, whole epochs" in ends(figure)
