@@ -135,7 +135,7 @@ def test_a_result_that_is_there_no_more_is_worse_and_named():
     found = compare_runs(measured("r1", seed=1), measured("r2", seed=2, change=lose))
     assert found.is_worse
     assert len(found.pairs.lost) == len(maker.DENSITIES)
-    assert "No result any more: CSC ours" in " ".join(changes.sentences(found))
+    assert "No result any more: sparse CSC" in " ".join(changes.sentences(found))
 
 
 def test_more_memory_is_worse():
