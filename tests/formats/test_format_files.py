@@ -131,13 +131,15 @@ def npz(**members):
 
 def table(**changes):
     entry = {"name": "x", "format": "csr", "shape": [3, 4], "parts": {p: p for p in ("data", "indices", "indptr")}}
-    wrapped = {"kind": files.KIND, "version": 1, "arrays": [{**entry, **changes}]}
+    wrapped = {"kind": files.KIND, "version": 2, "about": None, "arrays": [{**entry, **changes}]}
     parts = {"data": np.ones(3), "indices": np.int32([1, 3, 0]), "indptr": np.int32([0, 2, 2, 3])}
     return {**parts, "contents": np.array(json.dumps(wrapped))}
 
 
 def other_table(**changes):
-    return {"contents": np.array(json.dumps({"kind": files.KIND, "version": 1, "arrays": [], **changes}))}
+    return {
+        "contents": np.array(json.dumps({"kind": files.KIND, "version": 2, "about": None, "arrays": [], **changes}))
+    }
 
 
 FOREIGN = {
@@ -155,7 +157,8 @@ FOREIGN = {
     "a missing part": npz(**{**table(), **table(parts={"data": "data", "indices": "indices"})}),
     "a missing member": npz(**table(parts={"data": "gone", "indices": "indices", "indptr": "indptr"})),
     "wrong shape of dense": npz(**table(format="dense", parts={"values": "data"})),
-    "no name": npz(contents=np.array(json.dumps({"kind": files.KIND, "version": 1, "arrays": [{}]}))),
+    "about is no object": npz(**other_table(about=[])),
+    "no name": npz(contents=np.array(json.dumps({"kind": files.KIND, "version": 2, "about": None, "arrays": [{}]}))),
 }
 INVALID = {
     "out of range": (npz(**{**table(), "indices": np.int32([1, 9, 0])}), r"indices\[1\] is 9, out of range"),
@@ -165,7 +168,7 @@ INVALID = {
     "negative": (npz(**table(shape=[3, -4])), "none is negative"),
     "unknown format": (npz(**table(format="csx")), "Unknown format 'csx'"),
     "objects": (npz(**{**table(), "data": np.ones(3, complex)}), "data has dtype complex128"),
-    "later version": (npz(**other_table(version=2)), "it has version 2; this program reads version 1"),
+    "earlier version": (npz(**other_table(version=1)), "it has version 1; this program reads version 2"),
 }
 
 

@@ -154,4 +154,4 @@ def test_what_is_whole_is_loaded_so_that_the_tests_above_can_fail(saved, tmp_pat
     rewritten(tmp_path / "x.npz", members_of(saved))
     assert loaded(tmp_path / "x.npz")
     assert sp.issparse(formats.load(tmp_path / "x.npz")["csr"])
-    assert files.VERSION == 1
+    assert files.VERSION == 2

@@ -119,12 +119,11 @@ def told(module) -> tuple:
     return raw, state, module.position, module.trained_with, module.gathered, module.updater is None
 
 
-def damaged_checkpoint(source, arrays):
-    """Damaged arrays, or within what the checkpoint says."""
+def damaged_checkpoint(source, about, arrays):
+    """(arrays, about) with damaged arrays, or within what the checkpoint says."""
     if source.random() < 0.5:
-        return damaged_arrays(source, arrays)
-    about = damaged_json(source, json.loads(arrays["about"].tobytes()))
-    return arrays | {"about": np.frombuffer(json.dumps(about).encode(), np.uint8)}
+        return damaged_arrays(source, arrays), about
+    return arrays, damaged_json(source, json.loads(json.dumps(about)))
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # weights of a damaged file may overflow
@@ -140,7 +139,7 @@ def test_damaged_checkpoints(name, set_before, workers, tmp_path):
     module.position = module.position._replace(batch=4)
     module.gathered = {"mse over samples": np.float64([1, 2])}
     module.save(tmp_path / "whole")
-    arrays, taken = formats.load(tmp_path / "whole"), 0
+    saved, taken = formats.load_about(tmp_path / "whole"), 0
 
     def fresh() -> Module:
         made = Module(small.linear(), workers=workers).bind(feed)
@@ -148,9 +147,8 @@ def test_damaged_checkpoints(name, set_before, workers, tmp_path):
 
     other = fresh()
     for _, source in draws(MUTATIONS):
-        made = damaged_checkpoint(source, arrays)
         try:
-            formats.save(tmp_path / "damaged", made)
+            formats.save(tmp_path / "damaged", *damaged_checkpoint(source, *saved))
         except FormatError:
             continue
         before = told(other)
@@ -174,10 +172,10 @@ def test_damaged_checkpoints(name, set_before, workers, tmp_path):
 def test_damaged_models_for_predictions(tmp_path):
     feed = small.batches()
     small.module(None, feed, None, "adam", {"learning_rate": 0.05, **OPTIMIZERS["adam"]}).save(tmp_path / "whole")
-    arrays = formats.load(tmp_path / "whole")
+    saved = formats.load_about(tmp_path / "whole")
     for _, source in draws(2 * MUTATIONS):
         try:
-            formats.save(tmp_path / "damaged", damaged_checkpoint(source, arrays))
+            formats.save(tmp_path / "damaged", *damaged_checkpoint(source, *saved))
             symbol, weights, names = load_model(tmp_path / "damaged")
             Module(symbol, **names).bind(feed).initialise(values=weights).predict(feed)
         except WORDS:

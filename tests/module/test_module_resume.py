@@ -1,6 +1,5 @@
 """A training that is stopped anywhere and resumed from its file has the bits of one that ran through."""
 
-import json
 import os
 
 import numpy as np
@@ -172,9 +171,8 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
 
 def edited(path, **changes) -> None:
     """The checkpoint with other words in it."""
-    arrays = formats.load(path)
-    about = {**json.loads(bytes(arrays["about"])), **changes}
-    formats.save(path, {**arrays, "about": np.frombuffer(json.dumps(about).encode(), np.uint8)})
+    about, arrays = formats.load_about(path)
+    formats.save(path, arrays, about | changes)
 
 
 def test_another_version_and_other_files_are_refused(tmp_path):

@@ -205,12 +205,13 @@ def test_a_folder_that_is_there_needs_force(saved):
         (lambda f: (f / "model.json").write_bytes(bytes(range(256))), "is damaged"),
         (lambda f: (f / "weights.npz").unlink(), "is damaged: weights.npz: No such file"),
         (lambda f: (f / "weights.npz").write_bytes(b"PK"), "does not hold what was written"),
-        (lambda f: edit(f, version=VERSION + 1), f"is of version {VERSION + 1}; up to {VERSION} is read. Update"),
-        (lambda f: edit(f, version="1"), r"model.json: version is '1'; expected a whole number up to 1\. Train"),
+        (lambda f: edit(f, version=VERSION + 1), f"is of version {VERSION + 1}; version {VERSION} is read. Update"),
+        (lambda f: edit(f, version=1), f"is of version 1; version {VERSION} is read. Train and save it again"),
+        (lambda f: edit(f, version="1"), r"model.json: version is '1'; expected 2\. Train"),
         (lambda f: edit(f, width=10**18), "model.json: width is 1000000000000000000; expected a whole number from 1"),
         (
             lambda f: edit(f, features=3),
-            r"weights.npz has w as float32 \[5, 1\]; the model has float32 \[3, 1\]",
+            r"weights.npz has .*'w': 'dense float32 \[\d+, 1\]'.* has .*'w': 'dense float32 \[3, 1\]'",
         ),
         (lambda f: edit(f, labels=3), "model.json: labels is 3; expected an object"),
         (lambda f: edit(f, setup={"model": "nothing"}), "setup.model is 'nothing'; expected the name of a model"),
@@ -269,28 +270,26 @@ def test_a_reader_gets_one_model_while_another_replaces_it(saved, monkeypatch):
 
 
 @pytest.mark.parametrize("model", ["logistic", "factorization_machine", "pruned_mlp"])
-@pytest.mark.parametrize("claim", ["compressed", "features", "width", "more arrays", "shape"])
+@pytest.mark.parametrize("claim", ["features", "width", "more arrays", "shape"])
 def test_sizes_are_compared_before_memory_is_taken(tmp_path, model, claim):
-    """Weights of a few KB that claim gigabytes, and a model.json that claims columns that the weights do not have."""
+    """A model.json that claims columns that the weights do not have."""
     made = data.load("uniform", rows=64, features=32, density=0.1, classes=2, cache=False)
     width = 1 if model == "logistic" else models.get(model).width or 2
     y = data.targets(made, models.get(model).target, models.get(model).outputs or width)
     run = training.make_run(training.Setup(model=model), made.x, y, width)
     TrainedModel.of_run(run, made).save(tmp_path / "m")
-    arrays = dict(np.load(tmp_path / "m" / "weights.npz"))
+    arrays = formats.load(tmp_path / "m" / "weights.npz")
     about = json.loads((tmp_path / "m" / "model.json").read_text())
-    save = np.savez_compressed if claim == "compressed" else np.savez
-    name = next(name for name in arrays if "." not in name)
     if claim == "shape":
-        arrays[name] = np.zeros((5, 5), np.float32)
+        arrays[next(iter(arrays))] = np.zeros((5, 5), np.float32)
     arrays |= {"z": np.zeros(9)} if claim == "more arrays" else {}
     about |= {claim: 10**12} if claim in about else {}
-    save(tmp_path / "m" / "weights.npz", **arrays)
+    formats.save(tmp_path / "m" / "weights.npz", arrays)
     about["weights_sha256"] = hashlib.sha256((tmp_path / "m" / "weights.npz").read_bytes()).hexdigest()
     (tmp_path / "m" / "model.json").write_text(json.dumps(about))
     tracemalloc.start()
     try:
-        with pytest.raises(ModelFolderError, match=r"weights\.npz has|is compressed"):
+        with pytest.raises(ModelFolderError, match=r"weights\.npz has"):
             load_model(tmp_path / "m")
         assert tracemalloc.get_traced_memory()[1] < 2_000_000
     finally:

@@ -52,7 +52,7 @@ from workbench.formats.contract import (
     validate,
     with_plain_parts,
 )
-from workbench.formats.files import load, save
+from workbench.formats.files import load, load_about, save
 
 scan()  # now, for it fixes the order in which formats are recognised
 
@@ -72,6 +72,7 @@ __all__ = [
     "format_of",
     "get",
     "load",
+    "load_about",
     "names",
     "nbytes",
     "predicted_bytes",

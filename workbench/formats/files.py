@@ -1,6 +1,7 @@
-"""Arrays of every format in one file: an .npz of plain arrays and a table of contents, without pickle.
+"""The format of everything that is saved: arrays of every format and what they are, in one file without pickle.
 
-The member `contents` is a JSON table: name, format and shape of each array and the members with its components.
+It is an .npz of plain arrays. The member `contents` is a JSON table: name, format and shape of each array, the members
+with its components, and `about`, a JSON object that says what the arrays are (the graph of a checkpoint, its position).
 Members are numbered, so array names may have any characters.
 """
 
@@ -12,6 +13,7 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import IO, Any, BinaryIO, NamedTuple
 
@@ -107,10 +109,10 @@ def bytes_memory() -> int:
 
 
 KIND = "sparse-workbench arrays"
-VERSION = 1
+VERSION = 2
 
 
-def save(path: str | os.PathLike, arrays: Mapping[str, Any]) -> None:
+def save(path: str | os.PathLike, arrays: Mapping[str, Any], about: Mapping[str, Any] | None = None) -> None:
     """Write arrays of any format into one file, atomically: the file appears complete or not at all.
 
     Formats, dtypes, shapes and sparsity patterns are kept, including explicit zeros, unsorted and duplicated entries.
@@ -121,6 +123,8 @@ def save(path: str | os.PathLike, arrays: Mapping[str, Any]) -> None:
         File to write; its extension is not changed.
     arrays : mapping of str to array
         Arrays by name.
+    about : mapping, optional
+        What the arrays are, as values of JSON; `load_about` returns it.
 
     Raises
     ------
@@ -147,19 +151,19 @@ def save(path: str | os.PathLike, arrays: Mapping[str, Any]) -> None:
         parts = {part: f"{number}.{part}" for part in format.parts(x)}
         contents.append({"name": name, "format": format.name, "shape": list(x.shape), "parts": parts})
         members |= {parts[part]: array for part, array in format.parts(x).items()}
-    table = json.dumps({"kind": KIND, "version": VERSION, "arrays": contents})
+    table = json.dumps({"kind": KIND, "version": VERSION, "arrays": contents, "about": about})
     members["contents"] = np.array(table)
     with atomic_files.replacing(path, durable=True) as new, new.open("wb") as file:
         np.savez(file, allow_pickle=False, **members)
 
 
-def load(path: str | os.PathLike) -> dict[str, Any]:
+def load(path: str | os.PathLike | BinaryIO) -> dict[str, Any]:
     """Read the arrays of a file written by `save`. Nothing in the file is executed.
 
     Parameters
     ----------
-    path : str or os.PathLike
-        File to read.
+    path : str, os.PathLike or file
+        File to read, or an open one.
 
     Returns
     -------
@@ -180,20 +184,51 @@ def load(path: str | os.PathLike) -> dict[str, Any]:
     {'x': array([[1., 0.],
            [0., 1.]], dtype=float32)}
     """
+    return load_about(path)[1]
+
+
+def load_about(path: str | os.PathLike | BinaryIO) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+    """Read the arrays of a file and what it says about them.
+
+    Parameters
+    ----------
+    path : str, os.PathLike or file
+        File to read, or an open one.
+
+    Returns
+    -------
+    about : dict or None
+        What `save` was given.
+    arrays : dict of str to array
+        Arrays by name, as `load` returns them.
+
+    Raises
+    ------
+    FormatError
+        As `load` does.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(f"{folder}/x.npz", {"x": np.zeros(1)}, about={"step": 3})
+    ...     load_about(f"{folder}/x.npz")
+    ({'step': 3}, {'x': array([0.])})
+    """
     broken = (ValueError, EOFError, OSError, LookupError, TypeError, AttributeError, RuntimeError, ArithmeticError)
-    with Path(path).open("rb") as file:
+    with Path(path).open("rb") if isinstance(path, str | os.PathLike) else nullcontext(path) as file:
         try:
             check_members(file, is_compressed=False)
             with np.load(file, allow_pickle=False) as members:
-                entries = _contents(members)
-                return {entry["name"]: _one(entry, members) for entry in entries}
+                about, entries = _contents(members)
+                return about, {entry["name"]: _one(entry, members) for entry in entries}
         except FormatError as error:
             raise FormatError(f"{path} cannot be read: {error}") from None
         except (*broken, MemoryError, zipfile.BadZipFile, zlib.error) as error:
             raise _foreign(path, str(error)) from None
 
 
-def _foreign(path: str | os.PathLike, reason: str) -> FormatError:
+def _foreign(path: object, reason: str) -> FormatError:
     """Return, without raising it, the FormatError of a file that `save` did not write; `reason` is in the message."""
     return FormatError(
         f"{path} is no file of arrays, or is damaged ({reason}). Allowed: files written by formats.save. "
@@ -201,10 +236,10 @@ def _foreign(path: str | os.PathLike, reason: str) -> FormatError:
     )
 
 
-def _contents(members: Any) -> list[dict]:
-    """Return the entries of the table of contents of an open .npz. Raises ValueError if it is invalid or names repeat.
+def _contents(members: Any) -> tuple[dict[str, Any] | None, list[dict]]:
+    """Return (about, entries) of the table of contents of an open .npz.
 
-    Raises FormatError for another version.
+    Raises ValueError if it is invalid or names repeat, FormatError for another version.
     """
     if not isinstance(members, np.lib.npyio.NpzFile) or "contents" not in members:
         raise ValueError("it has no table of contents")
@@ -219,7 +254,9 @@ def _contents(members: Any) -> list[dict]:
     members = [member for entry in contents["arrays"] for member in entry["parts"].values()]
     if len(set(members)) < len(members):
         raise ValueError("its table of contents has a member in two places")
-    return contents["arrays"]
+    if not isinstance(about := contents["about"], dict | None):
+        raise ValueError("its table of contents says about the arrays what is no object")
+    return about, contents["arrays"]
 
 
 def _one(entry: dict, members: Any) -> Any:

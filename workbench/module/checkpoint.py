@@ -19,7 +19,7 @@ from workbench import formats, graph
 from workbench.data.batches.feed import Batch
 from workbench.graph import Facts, Graph, Symbol
 from workbench.graph.inference import Declared
-from workbench.json_text import Fields, are_texts, check_fields, is_text, is_whole, parsed
+from workbench.json_text import Fields, are_texts, check_fields, is_text, is_whole
 from workbench.module.initialisers import ModuleError
 from workbench.ops.losses import OUTPUT_LAYERS
 from workbench.optimizers import Multiplier, Updater
@@ -194,8 +194,7 @@ def save(self: "Module", path: str | os.PathLike) -> None:
         "trained_with": self.trained_with,
         "optimizer": None if self.updater is None else self.updater.settings,
     }
-    text = np.frombuffer(json.dumps(about).encode(), np.uint8)
-    formats.save(path, {"about": text, **arrays})
+    formats.save(path, arrays, about)
 
 
 def restore(self: "Module", path: str | os.PathLike) -> "Module":
@@ -333,8 +332,7 @@ def _read(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, dict[str, 
 
     ModuleError if it is not valid, or another version.
     """
-    contents = formats.load(path)
-    about = _about(contents.pop("about", None))
+    about, contents = formats.load_about(path)
     if about is None or about.get("kind") != KIND:
         raise ModuleError(f"{path} is no checkpoint of a module; those are written by Module.save.")
     if about.get("version") != VERSION:
@@ -352,12 +350,3 @@ def _read(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, dict[str, 
             )
         arrays[kind][rest] = array
     return about, arrays
-
-
-def _about(text: Any) -> dict[str, Any] | None:
-    """Return the JSON object in a uint8 array; None if there is none."""
-    try:
-        about = parsed(text.tobytes()) if isinstance(text, np.ndarray) else None
-    except ValueError:
-        return None
-    return about if isinstance(about, dict) else None

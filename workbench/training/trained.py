@@ -36,14 +36,13 @@ from workbench.data.dataset.record import compressed
 from workbench.data.errors import MissingLabelsError
 from workbench.data.labels import NONE, Labels, name_of
 from workbench.formats.compressed import with_native_order
-from workbench.formats.files import Header, check_members
 from workbench.json_text import Fields, are_whole, check_fields, is_object, is_optional, is_text, is_whole, parsed
 from workbench.models import Model
 from workbench.training.run import Run
 from workbench.training.setup import Setup
 from workbench.training.training import Training
 
-FORM, VERSION = "sparse-workbench model", 1
+FORM, VERSION = "sparse-workbench model", 2
 ABOUT, WEIGHTS = "model.json", "weights.npz"
 KEPT = ("model", "model_options", "dtype", "intercept")
 """Settings of a setup that predictions depend on."""
@@ -67,7 +66,7 @@ NOT_OF_READER = ("path", "labels", "columns", "kind", "positive", "classes", "un
 
 _SIZE = (lambda value: is_whole(value, 1, 2**47 - 1), "a whole number from 1")
 CONTENT: Fields = {
-    "version": (lambda value: is_whole(value, 1, VERSION), f"a whole number up to {VERSION}"),
+    "version": (lambda value: value == VERSION, f"{VERSION}"),
     "setup": (is_object, "an object"),
     "features": _SIZE,
     "width": _SIZE,
@@ -479,13 +478,11 @@ class TrainedModel:
         """
         target = Path(folder).expanduser()
         refuse_taken(target, force)
-        content = io.BytesIO()
-        np.savez(content, **_parts(self.arrays))  # numbers alone, so that nothing is pickled
-        text = json.dumps(self._about(hashlib.sha256(content.getvalue()).hexdigest()), indent=1, default=_plain)
         try:
             with atomic_files.replacing_folder(target, force) as new:
-                atomic_files.write(new / WEIGHTS, content.getvalue(), durable=True)
-                atomic_files.write(new / ABOUT, text, durable=True)
+                formats.save(new / WEIGHTS, self.arrays)
+                about = self._about(hashlib.sha256((new / WEIGHTS).read_bytes()).hexdigest())
+                atomic_files.write(new / ABOUT, json.dumps(about, indent=1, default=_plain), durable=True)
         except FileExistsError:
             refuse_taken(target, force)  # made meanwhile
             raise
@@ -615,8 +612,9 @@ def _read_about(folder: Path) -> dict[str, Any]:
     if not isinstance(about, dict) or about.get("form") != FORM:
         raise ModelFolderError(f"There is no model in {folder}: {ABOUT} does not describe one.")
     version = about.get("version")
-    if isinstance(version, int) and version > VERSION:
-        raise ModelFolderError(f"{folder} is of version {version}; up to {VERSION} is read. Update sparse-workbench.")
+    if isinstance(version, int) and version != VERSION:
+        how = "Update sparse-workbench" if version > VERSION else "Train and save it again"
+        raise ModelFolderError(f"{folder} is of version {version}; version {VERSION} is read. {how}.")
     try:
         check_fields(about, CONTENT)
         check_fields(about["setup"], SETUP, "setup")
@@ -633,53 +631,20 @@ def _damaged(folder: Path, what: str) -> str:
     return f"The model in {folder} is damaged: {what:.200}. Train and save it again."
 
 
-def _parts(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arrays as saved in the .npz file; a CSR `name` becomes name.data, .indices, .indptr and .shape."""
-    parts: dict[str, np.ndarray] = {}
-    for name, array in arrays.items():
-        if isinstance(array, np.ndarray):
-            parts[name] = array
-            continue
-        own = {"data": array.data, "indices": array.indices, "indptr": array.indptr, "shape": np.array(array.shape)}
-        parts |= {f"{name}.{part}": value for part, value in own.items()}
-    return parts
-
-
-def _check_headers(headers: Mapping[str, Header], made: TrainedModel) -> None:
-    """Raise ValueError unless the arrays are those of the model, by names, types and shapes."""
-    given = made.model.given(made.features, made.width, made.setup.model_options, made.facts)
-    shapes: dict[str, tuple[int, ...]] = {}
-    for parameter in made.model.trained(given, made.setup.has_intercept):
-        if parameter.matrix is None:
-            shapes[parameter.name] = parameter.shape
-        else:
-            of_parts = {"data": parameter.shape, "indices": parameter.shape, "indptr": (parameter.matrix[0] + 1,)}
-            shapes |= {f"{parameter.name}.{part}": shape for part, shape in (of_parts | {"shape": (2,)}).items()}
-    found = {name.removesuffix(".npy"): header for name, header in headers.items()}
-    if found.keys() != shapes.keys():
-        raise ValueError(f"{WEIGHTS} has the arrays {sorted(found)}; the model has {sorted(shapes)}")
-    for name, shape in shapes.items():
-        kinds = [made.setup.dtype] if name.partition(".")[2] in ("", "data") else ["int32", "int64"]
-        if found[name].shape != shape or found[name].dtype.name not in kinds:
-            came = f"{found[name].dtype} {list(found[name].shape)}"
-            raise ValueError(f"{WEIGHTS} has {name} as {came}; the model has {' or '.join(kinds)} {list(shape)}")
-
-
 def _arrays(content: bytes, made: TrainedModel) -> dict[str, Any]:
-    """Return {name: array} of an .npz file's bytes, sparse ones assembled as CSR.
-
-    ValueError if they are not those of the model, which is seen before memory is taken, or a value is not finite.
-    """
-    _check_headers(check_members(io.BytesIO(content), is_compressed=False), made)
-    with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-        read = {name: archive[name] for name in archive.files}
-    arrays: dict[str, Any] = {name: array for name, array in read.items() if "." not in name}
-    for name in {name.partition(".")[0] for name in read} - set(arrays):
-        parts = {part: read[f"{name}.{part}"] for part in ("data", "indices", "indptr")}
-        arrays[name] = formats.get("csr").build(parts, tuple(int(size) for size in read[f"{name}.shape"]))
+    """Return {name: array} of the bytes of a weights file; ValueError if they are not those of the model, or finite."""
+    arrays = formats.load(io.BytesIO(content))  # none is larger than the file
+    given = made.model.given(made.features, made.width, made.setup.model_options, made.facts)
+    wanted = {
+        parameter.name: f"{'csr' if parameter.matrix else 'dense'} {made.setup.dtype} "
+        f"{list(parameter.matrix or parameter.shape)}"
+        for parameter in made.model.trained(given, made.setup.has_intercept)
+    }
+    came = {name: f"{formats.format_of(array)} {array.dtype} {list(array.shape)}" for name, array in arrays.items()}
+    if came != wanted:
+        raise ValueError(f"{WEIGHTS} has {came}; the model has {wanted}")
     for name, array in arrays.items():
-        values = array if isinstance(array, np.ndarray) else array.data
-        if not np.isfinite(values).all():
+        if not np.isfinite(array if isinstance(array, np.ndarray) else array.data).all():
             raise ValueError(f"the array {name} holds values that are not finite")
     return arrays
 
