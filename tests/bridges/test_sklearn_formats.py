@@ -12,13 +12,13 @@ from sklearn.model_selection import GridSearchCV
 
 import workbench as wb
 from tests.support.linear_rows import drawn
-from workbench.bridges import sklearn_base
 from workbench.bridges.sklearn import (
     FactorizationMachineRegressor,
     SparseClassifier,
     SparseClassifierCV,
     SparseRegressor,
 )
+from workbench.training import learner
 
 SHORT = {"random_state": 0, "max_iter": 2, "batch_rows": 32}
 TOLERANCE = {np.float32: 2e-5, np.float64: 1e-12}
@@ -96,14 +96,14 @@ def test_rows_are_held_as_asked(monkeypatch):
     x, y = drawn(dtype=np.float32)
     x.data = np.ceil(x.data * 9)
     held = []
-    take = sklearn_base.Run.take
+    take = learner.Run.take
 
     def noted(run, x, y, weights=None):
         """Take the rows and note the type of what the batches hold."""
         take(run, x, y, weights)
         held.append(getattr(run.batches.x, "format", run.batches.x.dtype.name))
 
-    monkeypatch.setattr(sklearn_base.Run, "take", noted)
+    monkeypatch.setattr(learner.Run, "take", noted)
     fitted = [
         SparseClassifier(**SHORT, format="dense", hold=hold).fit(given, y).coef_
         for hold in ("format", "csr", "uint8", "float16")
@@ -152,7 +152,7 @@ def test_what_cannot_be_is_refused_with_what_to_type(monkeypatch):
         SparseClassifier(**SHORT, hold="csr").fit(x, y)
     with pytest.raises(ValueError, match="search=4 chooses how to train, and format is set, too"):
         SparseClassifier(search=4, format="dense").fit(x, y)
-    monkeypatch.setattr(sklearn_base, "bytes_memory", lambda: 1000)
+    monkeypatch.setattr(learner, "bytes_memory", lambda: 1000)
     with pytest.raises(ValueError, match='Give hold="csr", which makes each batch dense'):
         SparseClassifier(**SHORT, format="dense").fit(x, y)
     FactorizationMachineRegressor(**SHORT, format="dense", hold="csr").fit(x, y)

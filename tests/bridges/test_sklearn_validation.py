@@ -41,7 +41,7 @@ def rows(dtype=np.float32, count=40):
 @pytest.fixture
 def by_scikit_learn(monkeypatch):
     """A call after which no array counts as plain."""
-    return lambda: monkeypatch.setattr(sklearn_base, "_is_plain", lambda x: False)
+    return lambda: monkeypatch.setattr(sklearn_base, "is_plain", lambda x: False)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -8,8 +8,8 @@ import pytest
 
 from tests.support.small_models import training_of
 from workbench import formats, models, training
-from workbench.bridges.sklearn_base import Learner
 from workbench.models import ModelError
+from workbench.training.learner import Learner
 
 MODEL = models.get("pruned_mlp")
 SMALL = "hidden=12x10, density=0.3"

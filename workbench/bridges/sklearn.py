@@ -85,7 +85,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from kernels.losses.logistic import write_probabilities
 from kernels.registry import nearest
 from workbench import models, ops
-from workbench.bridges.sklearn_base import SHARED, Estimator, rows_that_count
+from workbench.bridges.sklearn_base import SHARED, Estimator
+from workbench.bridges.sklearn_inputs import rows_that_count
 from workbench.models import Model
 from workbench.settings import BY_NAME
 

@@ -1,34 +1,40 @@
 """Base of estimators with scikit-learn's interface: parameters, how these become a setup, epochs, early stopping."""
 
-import copy
-import math
 import os
 import sys
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import replace
+from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache
-from typing import Any, final
+from typing import Any
 
 import numpy as np
-import scipy.sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import validate_parameter_constraints
-from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, check_X_y, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, validate_data
 
-from workbench import formats, models
-from workbench.bridges.contracts import require_sound
+from workbench import formats
+from workbench.bridges.sklearn_inputs import (
+    CSR,
+    are_finite,
+    canonical,
+    float_types,
+    is_plain,
+    is_plain_target,
+    refuse_masked,
+    refuse_path,
+    sound,
+    with_weights,
+)
 from workbench.formats.arrays import computed, has_sparse_columns, host_array
-from workbench.formats.compressed import assemble, index_dtype, with_native_order
-from workbench.formats.files import bytes_memory
 from workbench.models import Model
 from workbench.models.units import FARTHEST, Units
-from workbench.training import Run, Setup, constant
+from workbench.training import Setup, constant
 from workbench.training.descent import MOST_PASSES
+from workbench.training.learner import Learner, as_csr, as_trained
 from workbench.training.search import (
     COUNT,
     FEWEST_ROWS,
@@ -41,209 +47,8 @@ from workbench.training.search import (
     why_no_search,
 )
 from workbench.training.setup import LAZY, SetupError, complete_settings, impossible_reason, with_epoch_calls
-from workbench.training.standard import Standard, has_penalty, needs_float64, standard_of
+from workbench.training.standard import needs_float64
 
-
-@final
-class Learner:
-    """Parameters of a model, an optimizer with its states, and how many epochs and rows have passed.
-
-    `setup` says how to train, on cpu; `features` is D, `width` N. It can be pickled, with all that training needs.
-    """
-
-    def __init__(self, setup: Setup, features: int, width: int) -> None:
-        """Begin with new parameters and no epochs. Raises SetupError if the model cannot be trained as `setup` says."""
-        self.setup, self.features, self.width = setup, features, width
-        self.epoch = 0
-        self.units: Units | None = None
-        """Units of columns and targets that it trains in; parameters are in them within `in_units`."""
-        self.standard: Standard | None = None
-        """How rows and targets are shifted and scaled in the training, as the first ones tell; None before these."""
-        self.run = self._new_run()
-
-    def _new_run(self) -> Run:
-        """Return a training that waits for its rows; note the batches of the stand-in that it holds until then."""
-        run = Run(self.setup, *self._stand_in(), self.width)
-        self._waiting = run.batches
-        return run
-
-    def _stand_in(self) -> tuple[Any, np.ndarray]:
-        """Return a stand-in for rows between calls: one csr row [1, D] without entries, and its target of zeros."""
-        dtype = index_dtype(self.features)
-        x = assemble("csr", np.zeros(2, dtype), np.zeros(0, dtype), np.zeros(0, self.dtype), (1, self.features))
-        if self.model.target == "classes":
-            return x, np.zeros(1, np.int64)
-        return x, np.zeros((1, self.model.outputs or self.width), self.dtype)
-
-    @property
-    def model(self) -> Model:
-        """Return the registered model that the settings name."""
-        return models.get(self.setup.model)
-
-    @property
-    def dtype(self) -> np.dtype:
-        """Return the dtype of the trained parameters."""
-        return np.dtype(self.setup.dtype)
-
-    @property
-    def arrays(self) -> dict[str, np.ndarray]:
-        """Return the parameters by name, the arrays themselves, after lazily updated rows have caught up."""
-        self.run.catch_up()
-        return self.run.arrays
-
-    def standardize(self, x: Any, y: np.ndarray, weights: np.ndarray | None) -> tuple[Any, np.ndarray]:
-        """Return rows x [R, D] and targets y as a linear model is trained on them; those of other models as they are.
-
-        Columns are scaled unless a penalty of weights would become another one.
-        """
-        if self.standard is None:
-            self.standard = Standard(None, None)
-            if self.model.is_product and self.setup.hold in ("format", "csr"):
-                scales, has_intercept = not has_penalty(self.setup.options), self.setup.has_intercept
-                given = {"has_intercept": has_intercept, "scales": scales, "for_steps": True}
-                standard = standard_of(x, y, weights, self.model.loss, **given)
-                self.standard = standard.with_targets_as_they_are()
-        y = self.standard.targets(y, self.dtype) if self.model.loss == "squared" else y
-        return self.standard.rows(x), y
-
-    def move(self, inward: bool) -> None:
-        """Change weights and intercept to those for standardized rows and targets, or back, in place.
-
-        Before the first epoch they are 0 of either.
-        """
-        if self.standard is None or self.standard.is_plain or (inward and not self.epoch):
-            return
-        point = self.standard.inside(self.run.point) if inward else self.standard.outside(self.run.point)
-        self.run.set_weights(point[:-1], point[-1])
-
-    def epochs(
-        self, x: Any, y: np.ndarray, weights: np.ndarray | None, most: int, at_once: int = 1, passes: int = 1
-    ) -> Iterator[float]:
-        """Train on x [R, D] of `as_trained`, targets y, weights [R] or None, for `most` epochs; yield each mean loss.
-
-        Losses come after up to `at_once` epochs, of `passes` > 1 steps of all rows each. ValueError for dual twice.
-        """
-        if self.setup.launch == "dual" and self.epoch:
-            raise ValueError("Dual ascent trains on all rows at once: call fit with them, or leave launch out.")
-        self.run.take(x, y, weights)
-        try:
-            if self.run.calls is not None:
-                for loss in self.run.calls.losses_of_epochs(self.epoch, most, at_once, passes):
-                    self.epoch += 1
-                    yield loss
-                return
-            for _ in range(most):
-                losses = [(one.loss, one.rows) for _ in range(passes) for one in self.run.epoch(self.epoch)]
-                self.epoch += 1
-                yield sum(loss * rows for loss, rows in losses) / sum(rows for _, rows in losses)
-        finally:
-            self.run.hold_batches(self._waiting)  # the caller's rows are not kept
-
-    @contextmanager
-    def in_units(self, x: Any, y: np.ndarray, weights: np.ndarray | None) -> Iterator[tuple[Any, np.ndarray]]:
-        """Give x and y in the units that the model is trained in, with its parameters in these within the context."""
-        enter, leave, units = self.model.enter_units, self.model.leave_units, self.units
-        if units is None or enter is None or leave is None:
-            yield x, y
-            return
-        is_number = self.model.target == "numbers"
-        if is_number and not self.epoch:
-            units.centre_targets(y, weights, self.setup.has_intercept)
-        enter(self.run.arrays, units)
-        units.add_columns(x, weights)
-        try:
-            yield units.rows(x), units.targets(y) if is_number else y
-        finally:
-            self.run.catch_up()
-            with np.errstate(all="ignore"):  # what has diverged is refused
-                leave(self.run.arrays, units)
-
-    def require_finite(self, x: Any, is_whole: bool) -> None:
-        """Raise ValueError if trained weights are not finite: all are checked after a whole training on x.
-
-        After a part of one, only arrays no larger than x are, so that the check costs no more than the step.
-        """
-        for name, array in self.run.arrays.items():
-            if (is_whole or array.size <= x.size) and not np.isfinite(array).all():
-                count = int(np.count_nonzero(~np.isfinite(array)))
-                raise ValueError(
-                    f"Training diverged: {count:,} of {array.size:,} weights in {name!r} are NaN or infinite.\n"
-                    "Scale the values, as sklearn.preprocessing.MaxAbsScaler does, or lower learning_rate."
-                )
-
-    def scores(self, x: Any) -> np.ndarray:
-        """Return scores [R, outputs] of x [R, D], csr or dense, made sparse a batch at a time."""
-        return self.run.predict(x)
-
-    def go_on_as(self, setup: Setup) -> None:
-        """Train as another setup says from now on, from the same parameters and states.
-
-        Raises ValueError, with nothing changed, if the states do not suit it.
-        """
-        if self.standard is not None and self.standard.scale is not None and has_penalty(setup.options):
-            raise ValueError("It has scaled the columns, which differ by far, and a penalty is on weights as they are.")
-        state, updater = self.__getstate__(), self.run.updater
-        try:
-            if setup.optimizer == self.setup.optimizer:  # under a new decay rows may catch up in another way
-                updater.options = updater.optimizer.resolve(setup.options)
-                updater.obey()
-            self.__setstate__(self.__getstate__() | {"setup": setup})
-        except ValueError:
-            self.__setstate__(state)
-            raise
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return setup, epoch, sizes and the state of the training, for pickle, after all rows have caught up."""
-        self.run.catch_up()
-        known = {"setup": replace(self.setup, options=dict(self.setup.options)), "epoch": self.epoch}
-        known["standard"] = self.standard
-        sizes = {"features": self.features, "width": self.width}
-        return known | sizes | {"run": self.run.state_dict(), "units": copy.deepcopy(self.units)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Make the training anew from what `__getstate__` returned; its next steps are the same as without."""
-        self.setup, self.epoch, self.standard = state["setup"], state["epoch"], state.get("standard")
-        self.features, self.width = state["features"], state["width"]
-        self.units = state.get("units")
-        self.run = self._new_run()
-        self.run.load_state_dict(state["run"])
-
-
-def as_csr(x: Any, dtype: np.dtype) -> scipy.sparse.csr_array:
-    """Return x as csr of that dtype, indices of one width, memory shared where it can be; dense zeros are dropped."""
-    if isinstance(x, np.ndarray):
-        return formats.to_format(np.ascontiguousarray(x, dtype), "csr")
-    if x.indptr.dtype != x.indices.dtype:
-        wide = np.promote_types(x.indptr.dtype, x.indices.dtype)
-        parts = x.data, x.indices.astype(wide, copy=False), x.indptr.astype(wide, copy=False)
-        x = formats.get("csr").build(dict(zip(("data", "indices", "indptr"), parts, strict=True)), x.shape)
-    return formats.astype(x, dtype, copy=False)
-
-
-def as_trained(x: Any, setup: Setup) -> Any:
-    """Return x as a training holds it: for format "dense" and hold "format" a dense C array, else csr or dense as x is.
-
-    Of the setup's dtype; memory is shared if nothing changes. Raises ValueError if dense rows exceed the memory.
-    """
-    dtype = np.dtype(setup.dtype)
-    if setup.format == "dense" and isinstance(x, np.ndarray):
-        return np.ascontiguousarray(x, dtype)
-    if setup.format != "dense" or setup.hold != "format":
-        return as_csr(x, dtype)
-    if (size := math.prod(x.shape) * dtype.itemsize) > bytes_memory():
-        raise ValueError(
-            f"X as a dense array takes {size / 2**30:,.0f} GiB, more than this machine has.\n"
-            'Give hold="csr", which makes each batch dense, or format="csr".'
-        )
-    return formats.to_format(as_csr(x, dtype), "dense")
-
-
-FLOATS: list[type] = [np.float32, np.float64]
-EXACT = 2**24
-"""Whole numbers up to this size are exact in float32."""
-CSR = scipy.sparse.csr_array, scipy.sparse.csr_matrix
-PLAIN = (np.ndarray, *CSR)
-"""Types of data that scikit-learn's validation does not convert."""
 UPDATES = {lazy: update for update, lazy in LAZY.items()}
 """The update of a setup by the word of the optimizers."""
 
@@ -455,19 +260,19 @@ class Estimator(BaseEstimator, ABC):
     def _checked(self, x: Any, y: Any, first: bool, **checks: Any) -> tuple[Any, np.ndarray]:
         """Return validated x (csr or dense, float) and y; `first` notes the columns. ValueError if invalid."""
         self._refuse_wrong()
-        _refuse_path(x, "fit")
+        refuse_path(x, "fit")
         frame, y = computed(x), host_array(y)
-        x = _sound(frame, "data -> fit")
-        _refuse_masked(y, "y")
+        x = sound(frame, "data -> fit")
+        refuse_masked(y, "y")
         kinds = "f" if "y_numeric" in checks else "biuU"
-        if _is_plain(x) and _is_plain_target(y, x.shape[0], kinds) and self._has_width(x, first):
-            return _canonical(x), y
+        if is_plain(x) and is_plain_target(y, x.shape[0], kinds) and self._has_width(x, first):
+            return canonical(x), y
         if has_sparse_columns(frame):
             validate_data(self, frame, skip_check_array=True, reset=first)  # the names of its columns
-            x, y = check_X_y(x, y, accept_sparse="csr", dtype=_float_types(x), estimator=self, **checks)
+            x, y = check_X_y(x, y, accept_sparse="csr", dtype=float_types(x), estimator=self, **checks)
         else:
-            x, y = validate_data(self, x, y, accept_sparse="csr", dtype=_float_types(x), reset=first, **checks)
-        return _canonical(x), y
+            x, y = validate_data(self, x, y, accept_sparse="csr", dtype=float_types(x), reset=first, **checks)
+        return canonical(x), y
 
     def _has_width(self, x: Any, first: bool) -> bool:
         """Return whether x, whose columns have no names, has those of the first call; on a first call note them."""
@@ -567,7 +372,7 @@ class Estimator(BaseEstimator, ABC):
         learner = self._learner
         x = as_trained(x, learner.setup)
         if weights is not None:
-            x, targets, weights = _with_weights(x, targets, weights, learner.dtype, is_whole=epochs is None)
+            x, targets, weights = with_weights(x, targets, weights, learner.dtype, is_whole=epochs is None)
         is_whole = epochs is None
         with learner.in_units(x, targets, weights) as in_units:
             self._train_rows(*in_units, weights, epochs)
@@ -735,15 +540,15 @@ class Estimator(BaseEstimator, ABC):
             check_is_fitted(self)
         if (scores := self._scores_of_csr(x)) is not None:
             return scores
-        _refuse_path(x, "predict")
+        refuse_path(x, "predict")
         frame = computed(x)
-        x = _sound(frame, "data -> predict")
+        x = sound(frame, "data -> predict")
         if has_sparse_columns(frame):
             validate_data(self, frame, skip_check_array=True, reset=False)  # the names of its columns
-            x = check_array(x, accept_sparse="csr", dtype=_float_types(x), estimator=self)
-        elif not (_is_plain(x) and self._has_width(x, False)):
-            x = validate_data(self, x, accept_sparse="csr", dtype=_float_types(x), reset=False)
-        dtype, x = self._learner.dtype, _canonical(x)
+            x = check_array(x, accept_sparse="csr", dtype=float_types(x), estimator=self)
+        elif not (is_plain(x) and self._has_width(x, False)):
+            x = validate_data(self, x, accept_sparse="csr", dtype=float_types(x), reset=False)
+        dtype, x = self._learner.dtype, canonical(x)
         return self._learner.scores(np.ascontiguousarray(x, dtype) if isinstance(x, np.ndarray) else as_csr(x, dtype))
 
     def _scores_of_csr(self, x: Any) -> np.ndarray | None:
@@ -758,7 +563,7 @@ class Estimator(BaseEstimator, ABC):
         run.catch_up()
         with suppress(formats.FormatError):
             if run.model.is_product and getattr(x, "dtype", None) == run.dtype:
-                return scores if _are_finite(scores := run.predict(x)) else None
+                return scores if are_finite(scores := run.predict(x)) else None
         return None
 
 
@@ -770,105 +575,6 @@ def _warn(text: str) -> None:
     warnings.warn(text, ConvergenceWarning, stacklevel=level)
 
 
-def rows_that_count(x: Any, y: np.ndarray, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:
-    """Return x, y and weights float64 [rows] of the rows whose weight is above 0; all, and None, without weights.
-
-    Raises ValueError for weights below 0, that are not finite, all 0, or of another length.
-    """
-    if sample_weight is None:
-        return x, y, None
-    weights = _check_sample_weight(sample_weight, x, dtype=np.float64)
-    if (weights < 0).any():
-        raise ValueError("Negative values in data passed to `sample_weight`; weights are 0 or more.")
-    if not _are_finite(weights):  # a number for all rows, which scikit-learn does not check
-        raise ValueError(f"sample_weight is {sample_weight}; expected finite numbers of 0 or more.")
-    return _without_zeros(x, y, weights, "samples")
-
-
-def _without_zeros(x: Any, y: np.ndarray, weights: np.ndarray, what: str) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Return x, y and weights of the rows whose weight is above 0; ValueError, on weights of `what`, if none is."""
-    kept = np.flatnonzero(weights > 0)
-    if not len(kept):
-        raise ValueError(f"All weights of {what} are 0; at least one is above 0.")
-    if len(kept) == len(weights):
-        return x, y, weights
-    return x[kept], np.ascontiguousarray(y[kept]), weights[kept]
-
-
-def _with_weights(
-    x: Any, targets: np.ndarray, weights: np.ndarray, dtype: np.dtype, is_whole: bool
-) -> tuple[Any, np.ndarray, np.ndarray | None]:
-    """Return the rows whose weight is above 0, their targets and weights, of a whole training with the mean 1.
-
-    The loss is then the mean over the sum of the weights: a weight of 2 is the row twice. Weights that are all 1 are
-    None. Raises ValueError if all are 0, as those of classes may be.
-    """
-    x, targets, weights = _without_zeros(x, targets, weights, "classes and samples")
-    if is_whole:
-        weights = weights / weights.max()
-        weights *= len(weights) / weights.sum()
-    if (weights == 1).all():
-        return x, targets, None
-    with np.errstate(over="ignore"):  # what is infinite as float32 ends in weights that are refused
-        return x, targets, np.ascontiguousarray(weights, dtype)
-
-
-def _canonical(x: Any) -> Any:
-    """Return x, csr or dense: csr with its columns sorted, each once, whatever SciPy remembers of it."""
-    return x if isinstance(x, np.ndarray) else formats.arrays.canonical(as_csr(x, x.dtype))
-
-
-def _float_types(x: Any) -> list[type]:
-    """Return the dtypes that X may have; values of others become the first: float32 if it holds them, else float64.
-
-    Lists and frames, whose values are not seen here, become float64 unless all columns are of small types.
-    """
-    if isinstance(x, np.ndarray) or scipy.sparse.issparse(x):
-        values = x
-        if scipy.sparse.issparse(x):
-            values = (x.tocoo() if x.format in ("dok", "lil") else x).data
-        is_small = np.can_cast(x.dtype, np.float32) or not values.size
-        if not is_small and x.dtype.kind in "iu":
-            is_small = int(values.min()) >= -EXACT and int(values.max()) <= EXACT
-    else:
-        dtypes = list(getattr(x, "dtypes", []))
-        is_small = bool(dtypes) and all(isinstance(one, np.dtype) and np.can_cast(one, np.float32) for one in dtypes)
-    return FLOATS if is_small else FLOATS[::-1]
-
-
-def _refuse_path(x: Any, method: str) -> None:
-    """Raise TypeError, with what to type, if x is text or a path instead of a matrix; `method` is what was called."""
-    if not isinstance(x, str | os.PathLike):
-        return
-    name = os.fspath(x)
-    if method == "fit":
-        todo = f"model = wb.train({name!r}), or X = wb.load({name!r}).x for its matrix"
-    else:
-        todo = f'model.save("model") of what wb.train returned, then wb.load_model("model").apply({name!r})'
-    raise TypeError(f"X is the path {name!r}; expected a matrix [rows, features].\nType {todo}.")
-
-
-def _is_plain(x: Any) -> bool:
-    """Return whether x is a dense or csr array [rows, columns], neither 0, of finite float32 or float64.
-
-    `validate_data` returns such arrays unchanged; it takes 200 us, several times as long as a step of 100 rows.
-    """
-    if type(x) not in PLAIN or len(x.shape) != 2 or 0 in x.shape or x.dtype not in FLOATS:
-        return False
-    return _are_finite(x if type(x) is np.ndarray else x.data)
-
-
-def _is_plain_target(y: Any, rows: int, kinds: str) -> bool:
-    """Return whether y is a finite array [rows] of these dtype kinds, which `validate_data` returns as it is."""
-    is_vector = type(y) is np.ndarray and y.shape == (rows,) and y.dtype.kind in kinds
-    return is_vector and (y.dtype.kind != "f" or _are_finite(y))
-
-
-def _are_finite(values: np.ndarray) -> bool:
-    """Return whether all values are finite: counted, which is faster than their sum and gives no warning."""
-    return bool(np.count_nonzero(np.isfinite(values)) == values.size)
-
-
 def _seed_of(state: Any) -> int:
     """Return an int seed drawn from a random state as scikit-learn takes them: None, a number, or a generator."""
     return int(check_random_state(state).randint(2**31 - 1))
@@ -876,26 +582,3 @@ def _seed_of(state: Any) -> int:
 
 _seed_of_number = lru_cache(_seed_of)
 """The seed of a number: to make scikit-learn's generator of it takes 100 us."""
-
-
-def _refuse_masked(array: Any, name: str) -> None:
-    """Raise ValueError if the array `name` has masked values."""
-    if isinstance(array, np.ma.MaskedArray) and (count := int(np.ma.count_masked(array))):
-        raise ValueError(
-            f"{name} is a masked array with {count:,} masked values; expected a value everywhere.\n"
-            f"Type {name}.filled(0), or the value that stands for a missing one."
-        )
-
-
-def _sound(x: Any, boundary: str) -> Any:
-    """Return `x` as an array on the host, sparse ones in the byte order of this machine; lists and frames unchanged.
-
-    Raises ContractError for invalid sparse arrays: SciPy's conversions follow indices wherever they lead. ValueError
-    for masked values, which scikit-learn reads as if they were there.
-    """
-    _refuse_masked(x, "X")
-    x = host_array(x)
-    if scipy.sparse.issparse(x):
-        x = with_native_order(x)
-        require_sound(x, boundary)
-    return x

@@ -12,7 +12,7 @@ loss curves, Ctrl-C and changed options work as with single steps.
 
 from collections.abc import Callable, Generator, Iterator, Mapping
 from operator import is_
-from typing import TYPE_CHECKING, Any, Protocol, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -175,25 +175,6 @@ SECONDS_DENSE, SECONDS_PRODUCT = 0.4e-9, 0.1e-9
 """What an entry of a dense row and a column of its weights take, about."""
 
 
-class Steps(Protocol):
-    """Steps that calls do, and what is kept for them in addition to the parameters."""
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes kept between epochs in addition to the parameters."""
-
-    def begin(self, x: Any) -> None:
-        """Prepare an epoch on the rows x."""
-
-    def do(
-        self, x: Any, y: np.ndarray, counts: np.ndarray, order: np.ndarray, batch_rows: int, epoch_rows: int
-    ) -> np.ndarray:
-        """Train on the rows `order` int64 of x in batches of `batch_rows`, in place; return the mean loss per batch.
-
-        `y` are targets of x, `counts` [T] row weights or empty. A batch ends, too, after `epoch_rows` rows.
-        """
-
-
 @final
 class RuleSteps:
     """Steps of the setup's optimizer, whose states are those of the training."""
@@ -201,14 +182,6 @@ class RuleSteps:
     def __init__(self, run: "Run") -> None:
         """Store the run whose parameters and optimizer are used."""
         self.run, self.has_intercept = run, run.setup.has_intercept
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes kept besides parameters and states: none."""
-        return 0
-
-    def begin(self, x: Any) -> None:
-        """Prepare an epoch on X: there is nothing to do."""
 
     def do(
         self, x: Any, y: np.ndarray, counts: np.ndarray, order: np.ndarray, batch_rows: int, epoch_rows: int
@@ -257,13 +230,18 @@ def _mean_of_rows(losses: np.ndarray, rows: int, batch_rows: int) -> np.ndarray:
 class EpochCalls:
     """The calls of a training; parameters, states and the count of steps are those of the training itself."""
 
-    def __init__(self, run: "Run", steps: Steps) -> None:
+    def __init__(self, run: "Run", steps: "DualSteps | RuleSteps") -> None:
         """Store the run and the kind of steps that calls do."""
         self.run, self.steps = run, steps
         self.nothing = np.zeros(0, run.dtype)
         """Weights of rows that have none."""
         self.rows_most: int | None = None
         """Rows of a call at most, for who wants to hear of it sooner than after `SECONDS_CALL`."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes kept besides parameters and states: those of dual ascent."""
+        return self.steps.nbytes if isinstance(self.steps, DualSteps) else 0
 
     def events(self, epoch: int) -> Generator[StepEvent, None, None]:
         """Train an epoch by compiled calls on consecutive parts of its rows; yield an event for each call.
@@ -273,7 +251,8 @@ class EpochCalls:
         laps, batches = PhaseTimer(), self._batches()
         order, x = batches.order(epoch), batches.x
         held = {name: array for name, _, array in batches.labels}
-        self.steps.begin(x)
+        if isinstance(self.steps, DualSteps):
+            self.steps.begin(x)
         batch_rows = self.run.setup.batch_rows
         stride = self._rows_a_call(x, self.rows_most or x.shape[0], batch_rows)
         calls = -(-order.size // stride) or 1
@@ -311,7 +290,6 @@ class EpochCalls:
         laps, batches = PhaseTimer(), self._batches()
         orders, rows = batches.orders(first, count), batches.total
         held = {name: array for name, _, array in batches.labels}
-        self.steps.begin(batches.x)
         laps.split("slice")
         losses = self.call(batches.x, held["label"], held.get("weight"), orders, self.run.setup.batch_rows, rows)
         laps.split("batches")
@@ -361,7 +339,6 @@ class EpochCalls:
         x = batches.x
         held, rows = {name: array for name, _, array in batches.labels}, batches.total
         at_once = min(at_once, self._rows_a_call(x, rows * STEPS, rows) // (rows * passes)) or 1
-        self.steps.begin(x)
         for start in range(first, first + epochs, at_once):
             order = np.tile(np.arange(rows), min(at_once, first + epochs - start) * passes)
             losses = self.call(x, held["label"], held.get("weight"), order, rows)

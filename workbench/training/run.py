@@ -478,5 +478,5 @@ class Run(Training):
         kept = sum(batch.bytes_own for batch in self.kept.values())
         own = sum(array.nbytes for array in self.arrays.values())
         own += sum(held.nbytes for held in self.patterned.values())
-        own += self.calls.steps.nbytes if self.calls else self.executor.bytes_buffers
+        own += self.calls.nbytes if self.calls else self.executor.bytes_buffers
         return self.batches.nbytes + self.given.nbytes + kept + self.updater.nbytes + own

@@ -1,0 +1,208 @@
+"""A training that takes rows call by call, as estimators do: scales, units, epochs, and its state for pickle."""
+
+import copy
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, final
+
+import numpy as np
+import scipy.sparse
+
+from workbench import formats, models
+from workbench.formats.compressed import assemble, index_dtype
+from workbench.formats.files import bytes_memory
+from workbench.models.units import Units
+from workbench.training import Run, Setup
+from workbench.training.standard import Standard, has_penalty, standard_of
+
+
+@final
+class Learner:
+    """Parameters of a model, an optimizer with its states, and how many epochs and rows have passed.
+
+    `setup` says how to train, on cpu; `features` is D, `width` N. It can be pickled, with all that training needs.
+    """
+
+    def __init__(self, setup: Setup, features: int, width: int) -> None:
+        """Begin with new parameters and no epochs. Raises SetupError if the model cannot be trained as `setup` says."""
+        self.setup, self.features, self.width = setup, features, width
+        self.epoch = 0
+        self.units: Units | None = None
+        """Units of columns and targets that it trains in; parameters are in them within `in_units`."""
+        self.standard: Standard | None = None
+        """How rows and targets are shifted and scaled in the training, as the first ones tell; None before these."""
+        self.run = self._new_run()
+
+    def _new_run(self) -> Run:
+        """Return a training that waits for its rows; note the batches of the stand-in that it holds until then."""
+        self.model = models.get(self.setup.model)
+        run = Run(self.setup, *self._stand_in(), self.width)
+        self._waiting = run.batches
+        return run
+
+    def _stand_in(self) -> tuple[Any, np.ndarray]:
+        """Return a stand-in for rows between calls: one csr row [1, D] without entries, and its target of zeros."""
+        dtype = index_dtype(self.features)
+        x = assemble("csr", np.zeros(2, dtype), np.zeros(0, dtype), np.zeros(0, self.dtype), (1, self.features))
+        if self.model.target == "classes":
+            return x, np.zeros(1, np.int64)
+        return x, np.zeros((1, self.model.outputs or self.width), self.dtype)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Return the dtype of the trained parameters."""
+        return np.dtype(self.setup.dtype)
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return the parameters by name, the arrays themselves, after lazily updated rows have caught up."""
+        self.run.catch_up()
+        return self.run.arrays
+
+    def standardize(self, x: Any, y: np.ndarray, weights: np.ndarray | None) -> tuple[Any, np.ndarray]:
+        """Return rows x [R, D] and targets y as a linear model is trained on them; those of other models as they are.
+
+        Columns are scaled unless a penalty of weights would become another one.
+        """
+        if self.standard is None:
+            self.standard = Standard(None, None)
+            if self.model.is_product and self.setup.hold in ("format", "csr"):
+                scales, has_intercept = not has_penalty(self.setup.options), self.setup.has_intercept
+                given = {"has_intercept": has_intercept, "scales": scales, "for_steps": True}
+                standard = standard_of(x, y, weights, self.model.loss, **given)
+                self.standard = standard.with_targets_as_they_are()
+        y = self.standard.targets(y, self.dtype) if self.model.loss == "squared" else y
+        return self.standard.rows(x), y
+
+    def move(self, inward: bool) -> None:
+        """Change weights and intercept to those for standardized rows and targets, or back, in place.
+
+        Before the first epoch they are 0 of either.
+        """
+        if self.standard is None or self.standard.is_plain or (inward and not self.epoch):
+            return
+        point = self.standard.inside(self.run.point) if inward else self.standard.outside(self.run.point)
+        self.run.set_weights(point[:-1], point[-1])
+
+    def epochs(
+        self, x: Any, y: np.ndarray, weights: np.ndarray | None, most: int, at_once: int = 1, passes: int = 1
+    ) -> Iterator[float]:
+        """Train on x [R, D] of `as_trained`, targets y, weights [R] or None, for `most` epochs; yield each mean loss.
+
+        Losses come after up to `at_once` epochs, of `passes` > 1 steps of all rows each. ValueError for dual twice.
+        """
+        if self.setup.launch == "dual" and self.epoch:
+            raise ValueError("Dual ascent trains on all rows at once: call fit with them, or leave launch out.")
+        self.run.take(x, y, weights)
+        try:
+            if self.run.calls is not None:
+                for loss in self.run.calls.losses_of_epochs(self.epoch, most, at_once, passes):
+                    self.epoch += 1
+                    yield loss
+                return
+            for _ in range(most):
+                losses = [(one.loss, one.rows) for _ in range(passes) for one in self.run.epoch(self.epoch)]
+                self.epoch += 1
+                yield sum(loss * rows for loss, rows in losses) / sum(rows for _, rows in losses)
+        finally:
+            self.run.hold_batches(self._waiting)  # the caller's rows are not kept
+
+    @contextmanager
+    def in_units(self, x: Any, y: np.ndarray, weights: np.ndarray | None) -> Iterator[tuple[Any, np.ndarray]]:
+        """Give x and y in the units that the model is trained in, with its parameters in these within the context."""
+        enter, leave, units = self.model.enter_units, self.model.leave_units, self.units
+        if units is None or enter is None or leave is None:
+            yield x, y
+            return
+        is_number = self.model.target == "numbers"
+        if is_number and not self.epoch:
+            units.centre_targets(y, weights, self.setup.has_intercept)
+        enter(self.run.arrays, units)
+        units.add_columns(x, weights)
+        try:
+            yield units.rows(x), units.targets(y) if is_number else y
+        finally:
+            self.run.catch_up()
+            with np.errstate(all="ignore"):  # what has diverged is refused
+                leave(self.run.arrays, units)
+
+    def require_finite(self, x: Any, is_whole: bool) -> None:
+        """Raise ValueError if trained weights are not finite: all are checked after a whole training on x.
+
+        After a part of one, only arrays no larger than x are, so that the check costs no more than the step.
+        """
+        for name, array in self.run.arrays.items():
+            if (is_whole or array.size <= x.size) and not np.isfinite(array).all():
+                count = int(np.count_nonzero(~np.isfinite(array)))
+                raise ValueError(
+                    f"Training diverged: {count:,} of {array.size:,} weights in {name!r} are NaN or infinite.\n"
+                    "Scale the values, as sklearn.preprocessing.MaxAbsScaler does, or lower learning_rate."
+                )
+
+    def scores(self, x: Any) -> np.ndarray:
+        """Return scores [R, outputs] of x [R, D], csr or dense, made sparse a batch at a time."""
+        return self.run.predict(x)
+
+    def go_on_as(self, setup: Setup) -> None:
+        """Train as another setup says from now on, from the same parameters and states.
+
+        Raises ValueError, with nothing changed, if the states do not suit it.
+        """
+        if self.standard is not None and self.standard.scale is not None and has_penalty(setup.options):
+            raise ValueError("It has scaled the columns, which differ by far, and a penalty is on weights as they are.")
+        state, updater = self.__getstate__(), self.run.updater
+        try:
+            if setup.optimizer == self.setup.optimizer:  # under a new decay rows may catch up in another way
+                updater.options = updater.optimizer.resolve(setup.options)
+                updater.obey()
+            self.__setstate__(self.__getstate__() | {"setup": setup})
+        except ValueError:
+            self.__setstate__(state)
+            raise
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return setup, epoch, sizes and the state of the training, for pickle, after all rows have caught up."""
+        self.run.catch_up()
+        known = {"setup": replace(self.setup, options=dict(self.setup.options)), "epoch": self.epoch}
+        known["standard"] = self.standard
+        sizes = {"features": self.features, "width": self.width}
+        return known | sizes | {"run": self.run.state_dict(), "units": copy.deepcopy(self.units)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Make the training anew from what `__getstate__` returned; its next steps are the same as without."""
+        self.setup, self.epoch, self.standard = state["setup"], state["epoch"], state.get("standard")
+        self.features, self.width = state["features"], state["width"]
+        self.units = state.get("units")
+        self.run = self._new_run()
+        self.run.load_state_dict(state["run"])
+
+
+def as_csr(x: Any, dtype: np.dtype) -> scipy.sparse.csr_array:
+    """Return x as csr of that dtype, indices of one width, memory shared where it can be; dense zeros are dropped."""
+    if isinstance(x, np.ndarray):
+        return formats.to_format(np.ascontiguousarray(x, dtype), "csr")
+    if x.indptr.dtype != x.indices.dtype:
+        wide = np.promote_types(x.indptr.dtype, x.indices.dtype)
+        parts = x.data, x.indices.astype(wide, copy=False), x.indptr.astype(wide, copy=False)
+        x = formats.get("csr").build(dict(zip(("data", "indices", "indptr"), parts, strict=True)), x.shape)
+    return formats.astype(x, dtype, copy=False)
+
+
+def as_trained(x: Any, setup: Setup) -> Any:
+    """Return x as a training holds it: for format "dense" and hold "format" a dense C array, else csr or dense as x is.
+
+    Of the setup's dtype; memory is shared if nothing changes. Raises ValueError if dense rows exceed the memory.
+    """
+    dtype = np.dtype(setup.dtype)
+    if setup.format == "dense" and isinstance(x, np.ndarray):
+        return np.ascontiguousarray(x, dtype)
+    if setup.format != "dense" or setup.hold != "format":
+        return as_csr(x, dtype)
+    if (size := math.prod(x.shape) * dtype.itemsize) > bytes_memory():
+        raise ValueError(
+            f"X as a dense array takes {size / 2**30:,.0f} GiB, more than this machine has.\n"
+            'Give hold="csr", which makes each batch dense, or format="csr".'
+        )
+    return formats.to_format(as_csr(x, dtype), "dense")
