@@ -13,7 +13,7 @@ NAMES = {
     "workbench.executor": "Executor.backward Executor.explain Executor.forward Executor.release bind",
     "workbench.formats": (
         "Format RowSparse RowSparse.assemble RowSparse.check RowSparse.from_dense RowSparse.from_rows RowSparse.retain "
-        "RowSparse.toarray assign astype check coerce copy format_of load nbytes predicted_bytes save "
+        "RowSparse.toarray assign astype check coerce copy format_of load load_about nbytes predicted_bytes save "
         "to_format validate zeros"
     ),
     "workbench.graph": (

@@ -21,14 +21,13 @@ def pairs_of(x: Any, fields: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
     users, items = fields
     x = formats.to_format(x, "csr")
     columns = np.sort(x.indices.astype(np.int64).reshape(-1, 2), axis=1) if x.nnz == 2 * x.shape[0] else None
-    if columns is None or (np.diff(x.indptr) != 2).any() or not _is_pair(columns, users).all():
+    if (
+        columns is None
+        or (np.diff(x.indptr) != 2).any()
+        or not ((columns[:, 0] < users) & (columns[:, 1] >= users)).all()
+    ):
         raise ModelError(f"A row has one user and one item, 1 of {users:,} and 1 of {items:,} columns; another came.")
     return columns[:, 0], columns[:, 1] - users
-
-
-def _is_pair(columns: np.ndarray, users: int) -> np.ndarray:
-    """Return bool [R]: whether sorted columns, int [R, 2], are one of the `users` first and one behind them."""
-    return (columns[:, 0] < users) & (columns[:, 1] >= users)
 
 
 def with_items_unseen(x: Any, fields: Sequence[int]) -> Callable[[Any, np.random.Generator], Any]:
@@ -48,7 +47,8 @@ def with_items_unseen(x: Any, fields: Sequence[int]) -> Callable[[Any, np.random
         user, item = pairs_of(batch, fields)
         other = generator.integers(0, items, len(user))
         for _ in range(TRIES):
-            again = np.flatnonzero(_are_among(known, user * items + other))
+            keys = user * items + other
+            again = np.flatnonzero(known[np.minimum(np.searchsorted(known, keys), len(known) - 1)] == keys)
             if not again.size:
                 break
             other[again] = generator.integers(0, items, again.size)
@@ -56,11 +56,6 @@ def with_items_unseen(x: Any, fields: Sequence[int]) -> Callable[[Any, np.random
         return _rows(user, item, other, users, batch)
 
     return complete
-
-
-def _are_among(known: np.ndarray, keys: np.ndarray) -> np.ndarray:
-    """Return bool [n]: whether each key is in the sorted array `known`, which must not be empty."""
-    return known[np.minimum(np.searchsorted(known, keys), len(known) - 1)] == keys
 
 
 def _rows(user: np.ndarray, item: np.ndarray, other: np.ndarray, users: int, like: Any) -> Any:

@@ -92,12 +92,13 @@ def _of_input(
         return frozenset([Source("ids", ids.name)]) if ids.kind == "variable" and ids.given in data else None
     if node.kind == "dot" and place == 0 and not params["transpose_a"]:
         return needed
-    if node.kind in ("softmax", "log_softmax") and len(facts[entry].complete.shape) == 1:
+    rank = len(facts[entry].complete.shape)
+    if node.kind in ("softmax", "log_softmax") and rank == 1:
         return None
-    same_rows = _rows_of(facts[entry]) == _rows_of(facts[node]) is not None
-    if same_rows and (node.kind in KEPT or node.operator.family in ALIGNED) and _same_rank(node, entry, facts):
+    same_rows = _rows_of(facts[entry]) == _rows_of(facts[node]) is not None and rank == len(facts[node].complete.shape)
+    if same_rows and (node.kind in KEPT or node.operator.family in ALIGNED):
         return needed
-    if node.kind in REDUCTIONS and _keeps_rows(params.get("axis"), len(facts[entry].complete.shape)):
+    if node.kind in REDUCTIONS and _keeps_rows(params.get("axis"), rank):
         return needed
     return None
 
@@ -115,11 +116,6 @@ def _columns(x: Symbol, facts: Mapping[Symbol, Facts], data: Sequence[str]) -> R
 def _rows_of(facts: Facts) -> int | None:
     """Return the number of rows; None if unknown or for a scalar."""
     return facts.shape[0] if facts.shape else None
-
-
-def _same_rank(node: Symbol, entry: Symbol, facts: Mapping[Symbol, Facts]) -> bool:
-    """Return whether node and input have the same rank, so that broadcasting aligns rows with rows."""
-    return len(facts[node].complete.shape) == len(facts[entry].complete.shape)
 
 
 def _keeps_rows(axis: Any, rank: int) -> bool:

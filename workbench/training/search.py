@@ -408,7 +408,8 @@ def _task_of(x: Any, y: np.ndarray, weights: np.ndarray | None, loss: str, outpu
     shifted = standard._replace(scale=None).rows(x)
     rows = _Rows(shifted, targets, weights, loss, outputs, has_intercept)
     if (scale := standard.scale) is None:
-        square = _mean_square(shifted, weights)
+        values = shifted.data if weights is None else shifted.data * np.repeat(weights, np.diff(shifted.indptr))
+        square = float(np.dot(values, shifted.data)) / x.shape[0] or 1.0
         return _Task(rows, rows, standard, features, active, square)
     with np.errstate(over="ignore"):
         square = x.nnz / x.shape[0] * float(np.exp(2 * np.log(scale).mean()))
@@ -419,12 +420,6 @@ def _task_of(x: Any, y: np.ndarray, weights: np.ndarray | None, loss: str, outpu
         )
     scaled = rows._replace(x=standard.rows(x), penalty=standard.penalty)
     return _Task(scaled, rows, standard, features, active, square)
-
-
-def _mean_square(x: Any, weights: np.ndarray | None) -> float:
-    """Return the mean sum of squares of the rows of csr x [R, D], with weights [R] of the mean 1 or None; 1 for 0."""
-    data = x.data if weights is None else x.data * np.repeat(weights, np.diff(x.indptr))
-    return float(np.dot(data, x.data)) / x.shape[0] or 1.0
 
 
 def _minimum(

@@ -143,7 +143,10 @@ def impossible_reason(setup: Setup) -> str:
     reason = reason or (_why_not_on_cuda(setup) if setup.device == "cuda" else "")
     reason = reason or (multiple_trainers_reason(setup, setup.trainers) if setup.trainers != 1 else "")
     reason = reason or (_why_no_graph(setup) if setup.launch == "graph" else "")
-    reason = reason or (_why_no_epoch(setup) if setup.launch == "epoch" else "")
+    if not reason and setup.launch == "epoch":
+        is_dense, what = setup.format == "dense", "Dense epochs" if setup.format == "dense" else "Epochs"
+        needed = DENSE_IN_CALLS if is_dense else IN_CALLS
+        reason = _why_no_calls(setup, f"{what} in one call have", "Epochs in one call are for", needed)
     return reason or (_why_no_dual(setup) if setup.launch == "dual" else "")
 
 
@@ -285,13 +288,6 @@ def _why_no_dual(setup: Setup) -> str:
     if others := sorted(set(setup.options) - {"decay"}):
         return f"Dual ascent has steps of its own length and takes the decay alone: leave {', '.join(others)} out."
     return ""
-
-
-def _why_no_epoch(setup: Setup) -> str:
-    """Return why epochs of the setup cannot be compiled calls, as a sentence; "" if they can."""
-    needed = DENSE_IN_CALLS if setup.format == "dense" else IN_CALLS
-    what = "Dense epochs in one call have" if setup.format == "dense" else "Epochs in one call have"
-    return _why_no_calls(setup, what, "Epochs in one call are for", needed)
 
 
 def _goes_into_calls(model: Model) -> bool:

@@ -63,18 +63,13 @@ def ranking_measures(
     `functools.partial` with `k`, only the top items are passed. NaN without users. O(users * items).
     """
     sums, users = dict.fromkeys(measures, 0.0), 0
-    first = max((_first_of(measure) for measure in measures.values()), default=0)
+    first = max((getattr(measure, "keywords", {}).get("k", math.inf) for measure in measures.values()), default=0)
     for scores, targets in _parts(scores_of, fields, trained, held_out):
         scores, targets = top_items(scores, targets, first)
         for name, measure in measures.items():
             sums[name] += len(scores) * measure(scores, targets)
         users += len(scores)
     return {name: total / users if users else float("nan") for name, total in sums.items()}
-
-
-def _first_of(measure: Callable) -> float:
-    """Return how many top items a measure looks at: `k` of a `functools.partial`, else infinity."""
-    return getattr(measure, "keywords", {}).get("k", math.inf)
 
 
 def top_items(scores: np.ndarray, targets: np.ndarray, first: float) -> tuple[np.ndarray, np.ndarray]:

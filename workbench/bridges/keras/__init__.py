@@ -66,7 +66,8 @@ def check_model(model: Any, features: int, *, batch_rows: int = 256) -> list[Vio
         graph = tf.function(lambda rows: model(rows, training=False)).get_concrete_function(spec).graph
     except (TypeError, ValueError) as error:
         first = str(error).strip().splitlines()[0]
-        came = f"{_model_name(model)} refuses sparse rows of {features} columns: {first}"
+        model_name = getattr(model, "name", type(model).__name__)
+        came = f"The model {model_name} refuses sparse rows of {features} columns: {first}"
         advice = "Begin it with keras.Input((columns,), sparse=True), and a layer that takes sparse rows"
         return [Violation("sparse", "batch -> model", ERROR, came, "a model of such rows", advice)]
     found = [_violation(name, features, batch_rows) for name in _densifying(graph.as_graph_def())]
@@ -111,11 +112,6 @@ def _is_sparse(layer: Any) -> bool:
     """Return whether the layer takes sparse rows in a functional model; False for a layer that is in none."""
     taken = keras.tree.flatten(layer.input) if layer._inbound_nodes else []
     return any(getattr(tensor, "sparse", False) for tensor in taken)
-
-
-def _model_name(model: Any) -> str:
-    """Return "The model NAME", for messages; of a model without a name its class."""
-    return f"The model {getattr(model, 'name', type(model).__name__)}"
 
 
 @keras.saving.register_keras_serializable(PACKAGE)

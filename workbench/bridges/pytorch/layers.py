@@ -298,13 +298,8 @@ def to_bags(x: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
     rows = rows_of(x)
     arrays = arrays_of(rows)
     require_sound(arrays, rows.features, "rows -> EmbeddingBag")
-    has_values = arrays[2] is not None and not _are_ones(arrays[2])
+    has_values = arrays[2] is not None and arrays[2].size and (arrays[2][0] != 1 or bool((arrays[2] != 1).any()))
     return rows.indices, rows.indptr, rows.data if has_values else None
-
-
-def _are_ones(values: np.ndarray) -> bool:
-    """Return whether every value [z] is one; most arrays that are not show it at once."""
-    return not values.size or (values[0] == 1 and bool((values == 1).all()))
 
 
 class SparseLinear(torch.nn.Module):

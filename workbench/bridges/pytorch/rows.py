@@ -472,7 +472,8 @@ def check_loader(loader: torch.utils.data.DataLoader) -> list[Violation]:
     given = list(_epoch(loader, loader.num_workers))
     alone = list(_epoch(loader, 0))
     found = [*_check_rows_of_workers(given, alone, loader.num_workers), *_check_threads(given, loader.num_workers)]
-    return [*found, *_check_start_method(_start_method(loader))]
+    context = loader.multiprocessing_context or torch.multiprocessing
+    return [*found, *_check_start_method(context.get_start_method())]
 
 
 class _Seen(NamedTuple):
@@ -546,12 +547,6 @@ def _check_threads(given: list[_Seen], workers: int) -> Iterator[Violation]:
         advice = "Pass worker_init_fn=init_worker, which leaves them one each, or take FeedDataset"
         effect = "they take turns, and the training waits for them"
         yield Violation("threads", WORKERS_BOUNDARY, WARNING, came, "one thread a worker", advice, effect)
-
-
-def _start_method(loader: torch.utils.data.DataLoader) -> str:
-    """Return how the workers of a loader are started: "fork", "forkserver" or "spawn"."""
-    context = loader.multiprocessing_context
-    return context.get_start_method() if context is not None else torch.multiprocessing.get_start_method()
 
 
 def _check_start_method(method: str) -> Iterator[Violation]:

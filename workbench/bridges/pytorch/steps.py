@@ -91,7 +91,7 @@ class Steps:
         left, self.left = self.left, []
         if parameter.grad is None:
             return None
-        if len(left) == 1 and _is_mark(parameter.grad):
+        if len(left) == 1 and parameter.grad.layout is torch.sparse_coo and not parameter.grad._nnz():  # a mark
             return left[0]
         gradient = gradient_of(parameter.grad)
         for factors in left:
@@ -158,11 +158,6 @@ def mark_of(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
     """Return a coalesced sparse COO gradient of that shape and type without rows: the real one was left elsewhere."""
     places, values = torch.empty((1, 0), dtype=torch.int64), torch.empty((0, *shape[1:]), dtype=dtype)
     return torch.sparse_coo_tensor(places, values, shape, is_coalesced=True, check_invariants=False)
-
-
-def _is_mark(gradient: torch.Tensor) -> bool:
-    """Return whether a gradient is an empty sparse tensor, which stands for one kept elsewhere."""
-    return gradient.layout is torch.sparse_coo and not gradient._nnz()
 
 
 # Arrays of tensors

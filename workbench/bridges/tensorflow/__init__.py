@@ -170,19 +170,14 @@ def sparse_product(x: tf.SparseTensor, w: Any, *, values_too: bool = False) -> t
         def gradients(grad_scores: tf.Tensor) -> Any:
             """Return the gradients of the values [z], None unless asked for, and of the gathered rows [U, N]."""
             of_table = tf.sparse.sparse_dense_matmul(matrix, grad_scores, adjoint_a=True)
-            return _gradient_of_values(places, grad_scores, table) if values_too else None, of_table
+            if not values_too:
+                return None, of_table
+            products = tf.gather(grad_scores, places[:, 0]) * tf.gather(table, places[:, 1])
+            return tf.reduce_sum(products, axis=1), of_table
 
         return tf.sparse.sparse_dense_matmul(matrix, table), gradients
 
     return product(x.values, tf.gather(w, rows))
-
-
-def _gradient_of_values(places: tf.Tensor, grad_scores: tf.Tensor, table: tf.Tensor) -> tf.Tensor:
-    """Return the gradient of the values [z]: each entry's row of `grad_scores` [R, N] times that of the table [U, N].
-
-    `places` [z, 2] are the entries' rows in both.
-    """
-    return tf.reduce_sum(tf.gather(grad_scores, places[:, 0]) * tf.gather(table, places[:, 1]), axis=1)
 
 
 # Data for `tf.data`: the batches of a feed, converted once a batch, and single rows.
