@@ -22,7 +22,6 @@ from workbench.analysis import configurations, formatting
 from workbench.analysis.compare import Contest, compare_best, worse_of_group
 from workbench.analysis.intervals import number_or_none
 from workbench.analysis.verdict_text import verdict_ranges
-from workbench.measure.posterior import Ratio
 
 # Break-even in memory by bytes: from the predicted bytes of rows, which the formulas of the formats give.
 #
@@ -305,40 +304,6 @@ def _crossing(compared: list[Contest], measure: str) -> tuple[float, float, floa
     middle = _zero_crossings(x[between], isotonic_regression(y[between]).x)[1]
     low_end, high_end = (float(np.exp(np.clip(end, x[won], x[lost]))) for end in ends)
     return float(np.clip(np.exp(middle), low_end, high_end)), low_end, high_end
-
-
-def ratio_between_densities(low: Contest, high: Contest, density: float, measure: str) -> Ratio:
-    """Return the ratio dense / sparse at a density between those of two contests that have one, with its interval.
-
-    It is read from a straight line in density. The interval takes in each curve that rises as `_crossing` says.
-    """
-    (_, _, first), (_, _, last) = low.known, high.known
-    (x0, x1), x = np.log([low.density or 1.0, high.density or 1.0]), math.log(density)
-    share = (density - math.exp(x0)) / (math.exp(x1) - math.exp(x0))
-    y, least, most = ([-_log(getattr(one, end)) for one in (first, last)] for end in ("value", "high", "low"))
-    if measure.startswith("seconds"):
-        bounds = [
-            max(min(least), least[1] - STEEPEST * (x1 - x)),
-            min(max(most), most[0] + STEEPEST * (x - x0)),
-        ]
-    else:
-        bounds = [
-            side(_between(ends, share), np.interp(x, (x0, x1), ends)) for side, ends in ((min, least), (max, most))
-        ]
-    value = _between(y, share)
-    ends = sorted((value, *bounds))
-    return Ratio(
-        math.exp(-value),
-        math.exp(-ends[-1]),
-        math.exp(-ends[0]),
-        min(first.rounds, last.rounds),
-        min(first.runs, last.runs),
-    )
-
-
-def _between(logs: Sequence[float], share: float) -> float:
-    """Return the logarithm of the number that lies the `share` of the way between those with the two `logs`."""
-    return float(np.logaddexp(logs[0] + np.log1p(-share), logs[1] + np.log(share)))
 
 
 def _log(ratio: float) -> float:

@@ -41,11 +41,6 @@ MEASURED, BOUNDED, PREDICTED = "measured", "bounded", "predicted"
 """Where an answer is from: trials of both sides, a side that did not fit or was cut off, or a model of the costs."""
 
 
-def is_decidable(why: str, measure: str) -> bool:
-    """Return whether measuring more can settle a comparison with the reason `why`; more rounds do not in memory."""
-    return why != HOLDS_ONE or measure.startswith("seconds")
-
-
 class Contest(NamedTuple):
     """Comparison of the best sparse with the best dense record at one density, in one measure.
 
