@@ -583,7 +583,7 @@ class _Advising:
         return Answer(
             known,
             text_of(known, known.groups),
-            train_command(self.by_key[known.key]) if known.key in self.by_key else "",
+            f"{train_command(self.by_key[known.key])} --epochs {self.epochs}" if known.key in self.by_key else "",
             profiled,
             self.settings,
             self.folder,
