@@ -1,9 +1,8 @@
-"""What is told and drawn of a graph: nothing left out, nothing unescaped."""
+"""What is told and drawn of a graph: nothing left out, nothing overlapping, nothing unescaped."""
 
+import itertools
 import re
-import shutil
 import xml.etree.ElementTree as ElementTree
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,8 +10,7 @@ import scipy.sparse
 
 from tests.support.toy_losses import joint_loss
 from workbench import executor, graph, ops
-from workbench.graph import explanation
-from workbench.graph.explanation import cut
+from workbench.graph.explanation import _apart, arrange, cut
 
 SVG = "{http://www.w3.org/2000/svg}"
 ADVERSARIAL = "<script>alert('&')</script>" * 3
@@ -43,11 +41,11 @@ def test_what_would_be_made_dense_is_marked_everywhere():
     assert [line.name for line in result.densified] == ["exp0"]
     assert "!! densifies: no rule for csr; 1,600 bytes made dense." in result.text()
     assert result.text().endswith("Made dense on the way: 1,600 bytes, by exp0.")
-    assert "⚠ makes its inputs dense" in result.dot()
+    assert "⚠ makes its inputs dense" in result.svg()
     assert "⚠ densifies: no rule for csr" in result._repr_html_()
     kept = ops.abs(graph.variable("x", "csr", (8, 50))).explain()
     assert not kept.densified
-    assert "⚠" not in kept.dot() + kept._repr_html_()
+    assert "⚠" not in kept.svg() + kept._repr_html_()
 
 
 def test_an_executor_explains_its_backward_part_and_what_it_fuses():
@@ -66,7 +64,7 @@ def test_an_executor_explains_its_backward_part_and_what_it_fuses():
     )
     assert [line.name for line in result.lines if line.backward] == ["multiply0", "dot1"]
     assert ("loss", "loss:grad_scores") in result.edges
-    assert result.dot().count("dashed") >= 2
+    assert "made by differentiation" in result.svg()
 
 
 def test_sizes_follow_the_arrays_that_are_held():
@@ -77,42 +75,21 @@ def test_sizes_follow_the_arrays_that_are_held():
     assert line.bytes == f"≈ {x.data.nbytes + x.indices.nbytes + x.indptr.nbytes:,}"
 
 
-def test_names_are_escaped_in_the_table_and_in_the_picture(monkeypatch):
+def test_pictures_are_well_formed_and_names_escaped():
     result = trained(adversarial=True).explain()
-    monkeypatch.setattr(explanation, "_render", lambda dot: dot)
-    for text in (result.dot(), result.html(), result._repr_html_()):
+    for text in (result.svg(), result.html(), result._repr_html_()):
         assert "<script" not in text
-    quoted = ops.exp(graph.variable('a"\\b', "csr", (8, 50))).explain().dot()
-    assert 'label="a&quot;&#92;b\\n' in quoted
+    root = ElementTree.fromstring(result.svg())
+    titles = [entry.text for entry in root.iter(f"{SVG}title")]
+    assert len(titles) == len(result.lines)
+    assert any(title.startswith(ADVERSARIAL) for title in titles)
 
 
-def test_the_picture_has_each_node_and_each_edge():
-    result = many(0).explain()
-    dot = result.dot()
-    assert len(re.findall(r"^n\d+ \[", dot, re.MULTILINE)) == len(result.lines)
-    assert len(re.findall(r"^n\d+ -> n\d+ \[", dot, re.MULTILINE)) == len(result.edges)
-
-
-@pytest.mark.skipif(not shutil.which("dot"), reason="Graphviz is not installed")
-@pytest.mark.parametrize("make", [lambda: trained(adversarial=True), lambda: many(0)])
-def test_graphviz_draws_it(make):
-    made = make().explain()
-    root = ElementTree.fromstring(explanation._render(made.dot()))
-    assert len(root.findall(f".//{SVG}g[@class='node']")) == len(made.lines)
-
-
-def test_without_graphviz_there_is_the_table_alone(monkeypatch):
-    monkeypatch.setattr(shutil, "which", lambda name: None)
-    assert trained().explain()._repr_html_().count("<table") == 1
-
-
-@pytest.mark.parametrize(("status", "output"), [(0, "<?xml?>\n<svg></svg>"), (1, "<svg>"), (0, "")])
-def test_what_graphviz_prints_is_shown_if_it_is_a_picture(monkeypatch, status, output):
-    monkeypatch.setattr(shutil, "which", lambda name: "/bin/dot")
-    monkeypatch.setattr(
-        explanation.subprocess, "run", lambda *words, **rest: SimpleNamespace(returncode=status, stdout=output)
-    )
-    assert explanation._render("digraph {}") == ("<svg></svg>" if status == 0 and output else "")
+def boxes(svg):
+    root = ElementTree.fromstring(svg)
+    found = [group.find(f"{SVG}rect") for group in root.iter(f"{SVG}g")]
+    width, height = float(root.get("width")), float(root.get("height"))
+    return [tuple(float(box.get(key)) for key in ("x", "y", "width", "height")) for box in found], width, height
 
 
 def many(seed):
@@ -125,6 +102,47 @@ def many(seed):
     return graph.group(nodes)
 
 
+@pytest.mark.parametrize("made", [trained(adversarial=True).explain(), *(many(seed).explain() for seed in range(4))])
+def test_boxes_do_not_overlap_and_stand_inside(made):
+    found, width, height = boxes(made.svg())
+    for x, y, wide, high in found:
+        assert x >= 0
+        assert y >= 0
+        assert x + wide <= width
+        assert y + high <= height
+    for (x1, y1, wide, high), (x2, y2, _, _) in itertools.combinations(found, 2):
+        assert abs(x1 - x2) >= wide or abs(y1 - y2) >= high
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_lines_pass_between_the_boxes(seed):
+    result = many(seed).explain()
+    layout = arrange([line.name for line in result.lines], result.edges, 270, 14, 26)
+    rows = {}
+    for place, layer in layout.layers.items():
+        rows.setdefault(layer, []).append((layout.middles[place], 14 if isinstance(place, tuple) else 270))
+    for row in rows.values():
+        row.sort()
+        for (left, a), (right, b) in itertools.pairwise(row):
+            assert right - left >= (a + b) / 2 + 26 - 1e-6
+    for source, target in result.edges:
+        route = [layout.layers[place] for place in layout.routes[source, target]]
+        assert route == list(range(route[0], route[-1] + 1)), "a line goes down, layer by layer"
+
+
+def test_places_are_the_closest_that_keep_order_and_distance():
+    assert _apart([0, 0, 0], [10, 10, 10], 2) == [-12, 0, 12]
+    assert _apart([0, 100], [10, 10], 2) == [0, 100]
+    assert _apart([], [], 2) == []
+
+
+def test_texts_fit_their_boxes():
+    root = ElementTree.fromstring(trained(adversarial=True).explain().svg())
+    for group in root.iter(f"{SVG}g"):
+        for text in group.iter(f"{SVG}text"):
+            assert len(text.text) * float(text.get("font-size")) * 0.55 <= 270
+
+
 @pytest.mark.parametrize("length", [1, 27, 28, 29, 500])
 def test_long_names_are_cut_in_the_middle(length):
     name = "".join(chr(97 + place % 26) for place in range(length))
@@ -135,13 +153,18 @@ def test_long_names_are_cut_in_the_middle(length):
     assert made[-5:] == name[-5:]
 
 
-def test_large_graphs_are_shown_as_a_table_alone(monkeypatch):
-    monkeypatch.setattr(explanation, "_render", lambda dot: "<svg>")
+def test_large_graphs_are_shown_as_a_table_alone():
     node = graph.variable("v", shape=(2,))
-    assert "<svg" in node.explain()._repr_html_()
     for _ in range(100):
         node = ops.negative(node)
-    assert "<svg" not in node.explain()._repr_html_()
+    result = node.explain()
+    assert "<svg" not in result._repr_html_()
+    assert "<svg" in result.svg()
+
+
+def test_one_node():
+    result = graph.variable("v", shape=()).explain()
+    assert len(boxes(result.svg())[0]) == 1
 
 
 def test_a_remark_wraps_instead_of_being_cut_off_at_the_edge_of_a_notebook():
