@@ -1,7 +1,6 @@
 """In a real Chromium: notebooks in JupyterLab, with their panels clicked."""
 
 import ast
-import re
 import shutil
 from pathlib import Path
 
@@ -215,35 +214,6 @@ def test_the_first_notebook_answers_by_its_buttons_and_a_file_has_its_chart_afte
     assert page.panel.evaluate("panel => panel.scrollWidth <= panel.clientWidth")
     narrow(page)
     assert page.page.refused == []
-
-
-SWEEP = (
-    "import numpy as np, scipy.sparse, workbench as wb\n"
-    "X = scipy.sparse.random(2000, 1000, 0.01, format='csr', random_state=0); y = np.arange(2000) % 2",
-    "result = wb.sweep(X, y, density=[0.005, 0.01, 0.03, 0.1], format=['csr', 'dense'], rounds=12, trial_seconds=0.3,\n"
-    "                  threads=1, engine='ours', launch='kernels', hold='format', update='lazy')\n"
-    "print('kept', len(result.trials), result.is_running)",
-)
-
-
-def test_stop_below_a_sweep_ends_it_and_keeps_the_rows(notebook):
-    import nbformat  # takes seconds
-
-    cells = [nbformat.v4.new_code_cell(text) for text in SWEEP]
-    made = nbformat.v4.new_notebook(cells=cells, metadata=nbformat.read(START, 4).metadata)
-    page = notebook(nbformat.writes(made), width=1280)
-    page.menu("Run", "Run All Cells")
-    stop = page.page.get_by_role("button", name="Stop", exact=True)
-    stop.wait_for()
-    page.page.get_by_text(re.compile(r"[2-9] of \d+ trials")).wait_for()
-    page.shot("sweep")
-    stop.click()
-    kept = page.page.get_by_text(re.compile(r"^kept \d+ False"))
-    kept.wait_for()
-    assert int(kept.inner_text().split()[1]) >= 2
-    assert stop.count() == 0
-    run = next((page.folder / "runs").iterdir())
-    assert run_folder.read_progress(run).state == "stopped"
 
 
 def test_a_missing_browser_skips_here_and_fails_in_ci(monkeypatch):
