@@ -13,8 +13,6 @@ other programs is read; while too few cores are left for the threads, calls stay
 import os
 from time import perf_counter, process_time
 
-import psutil
-
 from kernels import choice
 from kernels.choice import SECONDS_CHOICE, Costs, gain
 
@@ -48,6 +46,8 @@ class Load:
     @staticmethod
     def _seconds_of_others() -> tuple[float, int]:
         """Return the CPU seconds of other programs so far on the cores of this process, and the count of these."""
+        import psutil  # most calls are too short for a second thread, and never look
+
         times = psutil.cpu_times(percpu=True)
         own = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(len(times))
         held = [times[core] for core in own if core < len(times)]

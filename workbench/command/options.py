@@ -21,7 +21,7 @@ PANELS = {
     "Measure": ("demo", "advise", "sweep", "forecast"),
     "Train": ("train", "apply"),
     "Data": ("profile", "data", "check"),
-    "Runs": ("status", "stop", "report", "compare"),
+    "Runs": ("status", "stop", "report", "compare", "race"),
     "This machine": ("doctor", "warm", "lab"),
 }
 """Commands by the heading under which they are listed, in this order."""
