@@ -182,4 +182,4 @@ def test_a_result_without_a_dense_format_answers_by_the_size_of_its_tables():
     made = wb.Result("none")
     made._trials = made._answered = store.frame(swept())
     assert "active rows at 100,000 rows" in str(made.verdict)
-    assert "<p>For memory, active rows win" in made.verdict._repr_html_()
+    assert "active rows at 100,000 rows" in made.verdict._repr_html_()
