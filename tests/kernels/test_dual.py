@@ -72,33 +72,6 @@ def test_of_the_logistic_loss_it_comes_to_where_the_gradient_is_zero() -> None:
     np.testing.assert_allclose(x.T @ slope / 40 + 0.01 * w, 0, atol=2e-5)
 
 
-@pytest.mark.parametrize("name", ["plain", "narrow"])
-@pytest.mark.parametrize("has_intercept", [True, False])
-def test_a_mean_is_that_of_states_some_rows_apart_however_many_calls_do_them(name: str, has_intercept: bool) -> None:
-    kernel, case = dual.get("logistic"), CASES[name]
-    names = [name for name, _, _ in kernel.parsed]
-    states, means = [], []
-    for cuts in (1, 16, 7):
-        made = dict(zip(names, kernel.arguments(case), strict=True))
-        made |= {} if has_intercept else {"intercept": np.zeros(0, np.float32)}
-        made["order"] = np.tile(made["order"], 64 // max(made["order"].size, 1) + 2)
-        mean = dual.Mean(made["weights"], made["intercept"])
-        apart, places = int(mean.tally[0]), range(cuts, made["order"].size + 1, cuts)
-        climb = dual.climber_of_csr("logistic", *made.values(), mean=mean)
-        assert mean.arrays() is None
-        for place in places:
-            climb(made["order"][place - cuts : place])
-            if cuts == 1 and place % apart == 0:
-                states.append([made["weights"].copy(), made["intercept"].copy()])
-        means.append(mean.arrays())
-        states = states[: mean.tally[2]]
-        for array, of_states in zip(mean.arrays(), zip(*states, strict=True), strict=True):
-            np.testing.assert_allclose(array, np.mean(of_states, axis=0), rtol=1e-5, atol=1e-6)
-    assert len(states) > 1
-    mean.clear()
-    assert mean.arrays() is None
-
-
 def test_duplicates_are_summed_before_they_are_squared() -> None:
     few = np.array([3, 3, 4, 1, 4]), np.array([1, 2, 3, 4, -1], np.float32)
     indices, data = (np.concatenate([array, np.tile(array, 8)]) for array in few)
