@@ -77,7 +77,7 @@ def test_stages_are_told_as_they_begin_and_a_trial_that_ends_in_one_has_failed(t
 
     monkeypatch.setattr(runner.Supervisor, "enter", heard)
     state = swept(spec_of(candidates=({},), density=[0.1]), tmp_path / "run")
-    line = "sparse, lazy"
+    line = "sparse"
     assert messages == [
         f"starting: {line}",
         f"compiling: {line}",
