@@ -36,7 +36,7 @@ ROUNDS = 60
 """Rounds at most: the posterior takes O(rounds ** 3)."""
 LEAST_ROUNDS = 4
 SECONDS_SAMPLE = 0.05
-"""Seconds that the calls of one sample last, at least, so that the clock and a short interruption weigh little."""
+"""Seconds that the calls of one sample last, so that the clock and a short interruption weigh little."""
 SLOW, ROUNDS_SLOW = 8.0, 4
 """How many times slower than the fastest a contestant is to have only so many rounds."""
 TOLERANCE = 1e-5
@@ -524,8 +524,10 @@ class _Contestant:
 
     def calibrated(self) -> "tuple[_Contestant, ReadyCandidate]":
         """Return it with a candidate for `time_rounds`, after one untimed run."""
+        start = perf_counter()
         estimate = max(min(self.once() for _ in range(2)), 1e-9)
-        self.timing.calls = max(1, round(SECONDS_SAMPLE / estimate))
+        with_setup = (perf_counter() - start) / 2  # what comes before each call counts, too
+        self.timing.calls = max(1, round(SECONDS_SAMPLE / max(estimate, with_setup)))
         return self, ReadyCandidate((), self.sample, estimate)
 
     def sample(self) -> float:
