@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -513,14 +514,14 @@ def _check_arguments(contestants: Sequence[str] | Mapping[str, Any], budget: flo
         raise RaceError(f"budget is {budget}; expected a positive number of seconds.")
 
 
-class _Contestant:
+class _Contestant(ABC):
     """One that is timed: `once()` runs it and returns its seconds; `bytes_peak` is the most that a run needed."""
 
     timing: Timing
 
+    @abstractmethod
     def once(self) -> float:
         """Run once and return the seconds that it took."""
-        raise NotImplementedError
 
     def calibrated(self) -> "tuple[_Contestant, ReadyCandidate]":
         """Return it with a candidate for `time_rounds`, after one untimed run."""
