@@ -70,9 +70,14 @@ def format_factor_with_interval(contest: Contest) -> str:
     """Return by which factor the better side is better, with its interval, or "at least 3 times" if only bounded."""
     ratio = contest.known[2]
     if contest.is_beside_others or contest.source == BOUNDED:
-        least = ratio.low if ratio.value > 1 else 1 / ratio.high
-        return f"at least {formatting.format_factor(least, 2)} times"
+        return f"at least {formatting.format_factor(least_factor(contest), 2)} times"
     return format_estimate(ratio)
+
+
+def least_factor(contest: Contest) -> float:
+    """Return the lower bound of the factor by which the better side is better; below 1 the other may be better."""
+    ratio = contest.known[2]
+    return ratio.low if ratio.value > 1 else 1 / ratio.high
 
 
 def format_factor(contest: Contest) -> str:
@@ -98,7 +103,8 @@ def contest_clause(contest: Contest, better: str) -> str:
     if contest.ratio is None:
         return ""
     low, high = contest.ratio.low, contest.ratio.high
-    if contest.verdict in ("sparse", "dense") or contest.likely:
+    is_bound = contest.is_beside_others or contest.source == BOUNDED
+    if contest.verdict in ("sparse", "dense") or (contest.likely and not (is_bound and least_factor(contest) < 1)):
         factor, _, interval = format_factor_with_interval(contest).partition("; ")
         parts = [f"{factor} {better}", interval, bound_reason(contest)]
     elif contest.verdict == "level":
