@@ -242,7 +242,8 @@ def _add_folders(source: Source) -> None:
         assert blocks is not None
         if not is_of_parts(path, given):
             return blocks(path, *args, **given)
-        return part_files.read_parts_in_blocks(blocks, name, head, path, given)
+        joined = part_files.read_parts_in_blocks(blocks, name, head, path, given)
+        return _in_one_block(made(path, **given)) if joined is None else joined
 
     def files_read(path: Any, *args: Any, **given: Any) -> Paths:
         """Return the paths that the source reads; of a folder itself and its files."""

@@ -18,18 +18,25 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import scipy.sparse
+
 from kernels.registry import format_count
-from workbench.data.dataset.record import RowBlocks
-from workbench.data.errors import DataError, import_optional, reader_option_advice
+from workbench.data.dataset.record import Dataset, RowBlocks
+from workbench.data.dataset.targets import labels_as_named
+from workbench.data.errors import DataError, MissingLabelsError, import_optional, reader_option_advice
+from workbench.data.files.labels import read_label_file
 from workbench.data.files.opened import open_text
 from workbench.data.files.reading import reading
-from workbench.data.files.types import JOIN_MATRICES, JSON_ARRAY, OF_COLUMNS, ONE_KIND, Part, part_paths, parts_of
+from workbench.data.files.types import JSON_ARRAY, ONE_KIND, OWN_PARQUET, Part, part_paths, parts_of
+from workbench.data.labels import NONE, Wanted, read_labels
 
 PAIRS = ("ratings", "graph")
 """Data sets of pairs, whose text may begin with a line of names."""
 COMMENTS = (b"#", b"%")
 Head = Callable[..., tuple[int, bool]] | None
 """Tells how many lines of a table, read with options, are above its rows, and whether the last of them is a header."""
+OF_COLUMNS = ("a Parquet file", OWN_PARQUET, "an Arrow file (Feather)")
 WHAT = "a folder of part files"
 _LETTER = re.compile(rb"[A-Za-z]")
 
@@ -47,7 +54,9 @@ def read_parts(
     `name` and `head` are those of its source. Raises DataError for parts of several kinds, and as `make` does.
     """
     with reading(path, WHAT):
-        parts = _joinable_parts(path)
+        parts = parts_of(path)
+        if not _is_joined(parts):
+            return _stack(make, path, parts, dict(given))
         with _joined(path, parts, name, head, given) as (copy, options):
             made = make(copy, **options)
             notes = tuple(note.replace(str(copy), str(path)) for note in made.facts.get("guesses", ()))
@@ -57,12 +66,14 @@ def read_parts(
 
 def read_parts_in_blocks(
     blocks: Callable[..., RowBlocks], name: str, head: Head, path: str | os.PathLike, given: Mapping[str, Any]
-) -> RowBlocks:
+) -> RowBlocks | None:
     """Return the rows of all parts in a folder in blocks; the joined text is on disk until the last one is read.
 
-    Raises DataError as `read_parts` does.
+    None for matrices, which `read_parts` stacks. Raises DataError as `read_parts` does.
     """
-    parts = _joinable_parts(path)
+    parts = parts_of(path)
+    if not _is_joined(parts):
+        return None
     files = contextlib.ExitStack()
     with contextlib.ExitStack() as opened:
         copy, options = opened.enter_context(_joined(path, parts, name, head, given))
@@ -87,12 +98,9 @@ def _source_of(path: str | os.PathLike, parts: Sequence[Part]) -> str:
     return f"the folder {Path(path).name}, {format_count(len(parts), 'file')}"
 
 
-def _joinable_parts(path: str | os.PathLike) -> list[Part]:
-    """Return the parts of a folder; DataError for several that are neither text nor columns, such as matrices."""
-    parts = parts_of(path)
-    if len(parts) > 1 and not parts[0].is_joinable:
-        raise DataError(f"{path} holds {len(parts)} files, each {parts[0].what}; expected one.\n{JOIN_MATRICES}")
-    return parts
+def _is_joined(parts: Sequence[Part]) -> bool:
+    """Return whether parts are joined to one file, text or columns; others are matrices, each read for itself."""
+    return parts[0].is_text or parts[0].what in OF_COLUMNS
 
 
 @contextlib.contextmanager
@@ -100,10 +108,10 @@ def as_one_file(
     path: Path, name: str, head: Head, given: Mapping[str, Any]
 ) -> Iterator[tuple[Path, Mapping[str, Any]]]:
     """Yield (file, parameters) for the data set `name` in a `with` block: of a folder of part files a joined copy."""
-    if not is_folder_of_parts(path):
+    if not is_folder_of_parts(path) or not _is_joined(parts := parts_of(path)):
         yield path, given
         return
-    with _joined(path, _joinable_parts(path), name, head, given) as joined:
+    with _joined(path, parts, name, head, given) as joined:
         yield joined
 
 
@@ -255,3 +263,55 @@ def _join_columns(parts: Sequence[Part], copy: Path) -> None:
                 writer.write_batch(batch)
     except pa.ArrowException as error:
         raise DataError(f"The columns of {parts[0].path.parent} differ between its parts: {error}") from None
+
+
+def _stack(
+    make: Callable[..., Dataset], path: str | os.PathLike, parts: Sequence[Part], given: dict[str, Any]
+) -> Dataset:
+    """Return the matrices that `make` reads from the parts, stacked, with their labels or those in the file `labels`.
+
+    Raises DataError if their widths or the forms of their labels differ.
+    """
+    labels, kind = given.pop("labels", None), given.pop("kind", None)
+    wanted = Wanted(kind, *(given.pop(name, None) for name in ("positive", "classes", "unseen")))
+    made = [_read_part(make, path, part, given | {"kind": NONE if labels is not None else kind}) for part in parts]
+    for part, each in zip(parts, made, strict=True):
+        if each.features != made[0].features:
+            raise DataError(
+                f"{part.path} has {each.features} columns and {parts[0].path} {made[0].features}; expected the same."
+            )
+    if made[0].graph is not None:
+        raise DataError(f"{path} is a folder, and the edges of a graph are one matrix; give its file.")
+    rows = np.cumsum([0, *(each.rows for each in made)])
+    if labels is not None:
+        y, place = read_label_file(labels)
+    else:
+        stored = [labels_as_named(each) for each in made]
+        if len({each.shape[1:] for each in stored}) > 1:
+            raise DataError(f"Parts of {path} have labels of different shapes; expected the same in each.")
+        y, place = np.concatenate(stored), functools.partial(_row_of, parts, rows)
+    if len(y) != rows[-1]:
+        raise DataError(
+            f"{labels} has {format_count(len(y), 'label')} for {format_count(int(rows[-1]), 'row')} of {path}; "
+            "there must be one for each row."
+        )
+    meaning, y = read_labels(y, wanted, place)
+    facts = {**made[0].facts, "duplicate_entries": sum(each.facts.get("duplicate_entries", 0) for each in made)}
+    x = scipy.sparse.vstack([each.x for each in made], format="csr")
+    groups = [each.groups for each in made if each.groups is not None]
+    grouped = np.concatenate(groups) if len(groups) == len(made) else None
+    return Dataset(made[0].name, x, y, meaning, _source_of(path, parts), made[0].licence, grouped, facts)
+
+
+def _read_part(make: Callable[..., Dataset], path: str | os.PathLike, part: Part, given: dict[str, Any]) -> Dataset:
+    """Return the data set of a part; MissingLabelsError names the folder, as labels are given for all of it."""
+    try:
+        return make(part.path, **given)
+    except MissingLabelsError as error:
+        raise MissingLabelsError(str(error).replace(str(part.path), str(path))) from None
+
+
+def _row_of(parts: Sequence[Part], rows: np.ndarray, row: int) -> str:
+    """Return part and row of a row of all parts; `rows` has the rows before each part."""
+    number = int(np.searchsorted(rows, row, "right")) - 1
+    return f"{parts[number].path}, row {row - int(rows[number])}"

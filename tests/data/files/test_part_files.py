@@ -10,6 +10,8 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.io
+import scipy.sparse as sp
 
 from workbench import data
 from workbench.data import DataError
@@ -78,6 +80,12 @@ KINDS = {
     "ratings": (pairs("user,item,rating"), {}),
     "pairs": (pairs("user,item,rating"), {"dataset": "ratings", "implicit": True}),
     "pairs without a header": (pairs(""), {"dataset": "ratings", "implicit": True}),
+    "savez": (saved(lambda file, rows: np.savez(file, X=matrix(rows), y=rows.label)), {}),
+    "save_npz": (saved(lambda file, rows: sp.save_npz(file, sp.csr_array(matrix(rows)))), {"labels": "y.npy"}),
+    "unlabelled": (saved(lambda file, rows: sp.save_npz(file, sp.csr_array(matrix(rows)))), {"kind": "none"}),
+    "save": (saved(lambda file, rows: np.save(file, matrix(rows))), {"labels": "y.npy"}),
+    "Matrix Market": (saved(lambda file, rows: scipy.io.mmwrite(file, matrix(rows))), {"label_column": 0}),
+    "MATLAB": (saved(lambda file, rows: scipy.io.savemat(file, {"X": matrix(rows), "y": rows.label})), {}),
 }
 """What writes rows, and the parameters by which they are read, by the name of the kind."""
 NEEDING = {"JSON lines": "pyarrow", "JSON arrays": "pyarrow", "Parquet": "pyarrow", "Feather": "pyarrow"}
@@ -176,10 +184,9 @@ def two(write, other):
 
 
 CSV, PARQUET = KINDS["csv"][0], KINDS["Parquet"][0]
-SAVEZ = saved(lambda file, rows: np.savez(file, X=matrix(rows), y=rows.label))
 WRONG = {
     "kinds": (two(CSV, KINDS["svmlight"][0]), "a is comma-separated text, b is svmlight text"),
-    "packed and not of a kind": (two(CSV, SAVEZ), "a is comma-separated text, b is an .npz archive"),
+    "packed and not of a kind": (two(CSV, KINDS["savez"][0]), "a is comma-separated text, b is an .npz archive"),
     "lines and arrays": (two(KINDS["JSON lines"][0], KINDS["JSON arrays"][0]), "a is JSON lines, as text, b is a JSON"),
     "headers": (two(CSV, lambda rows, path: CSV(rows[["size", "age", "kind", "label"]], path)),
                 "b has the header 'size,age,kind,label', and .*a 'age,size,kind,label'"),
@@ -187,7 +194,8 @@ WRONG = {
                            "b has other columns than .*a: age"),
     "types of Parquet": (two(PARQUET, lambda rows, path: PARQUET(rows.assign(age="x"), path)),
                          "(?s)differ between its parts: .*age has incompatible types"),
-    "matrices": (two(SAVEZ, SAVEZ), r"looks like a folder of files, each an .npz archive.* by scipy.sparse.vstack"),
+    "widths": (two(KINDS["savez"][0], saved(lambda file, rows: np.savez(file, X=np.eye(ROWS), y=rows.label))),
+               "b has 40 columns and .*a 2"),
     "text without labels": (two(*[text(lambda *row: "some words of a letter")] * 2), "a folder of text"),
     "nothing": (lambda path: (path.mkdir(), (path / "_SUCCESS").touch()), "looks like an empty folder"),
     "nothing but an empty file": (lambda path: (path.mkdir(), (path / "a").touch()), "or one of empty files"),
@@ -211,7 +219,7 @@ def test_a_folder_that_is_no_file_in_parts_is_refused_by_name(name, tmp_path):
 
 
 def test_readers_that_are_named_refuse_parts_of_several_kinds(tmp_path):
-    two(CSV, SAVEZ)(tmp_path / "parts")
+    two(CSV, KINDS["savez"][0])(tmp_path / "parts")
     with pytest.raises(DataError, match=r"a is comma-separated text, b is an \.npz archive"):
         data.load("table", path=tmp_path / "parts")
 

@@ -306,11 +306,6 @@ class Part(NamedTuple):
         """Whether the file is text whose rows may stand in any file; an archive may hold an array of that name."""
         return self.what.endswith("text") or self.what.startswith("text,") or "-separated text" in self.what
 
-    @property
-    def is_joinable(self) -> bool:
-        """Whether files of this kind are joined to one: text, or columns of Parquet and Feather files."""
-        return self.is_text or self.what in OF_COLUMNS
-
 
 def part_paths(path: str | os.PathLike) -> list[Path]:
     """Return the files of a folder in the natural order of their names, without empty and hidden ones (. and _).
@@ -371,8 +366,6 @@ FOLDERS_OF_OURS = (
 PACKED = (".gz", ".bz2", ".xz", ".zst")
 """Endings of the names of packed files."""
 ONE_KIND = "Give one file, or a folder of parts of one kind."
-JOIN_MATRICES = "Give one file: join the matrices by scipy.sparse.vstack, and save the result by save_npz."
-OF_COLUMNS = ("a Parquet file", OWN_PARQUET, "an Arrow file (Feather)")
 NOT_JOINED = ("an ARFF file, as text", BELOW_COUNTS, DOCWORD)
 """Kinds of text whose parts are not one text when they are joined."""
 
@@ -398,8 +391,6 @@ def _kind_of_folder(path: Path) -> Kind:
     kind, several = parts[0].kind, len(parts) > 1
     if other := next((part for part in parts if part.kind.reader != kind.reader), None):
         return Kind(f"a folder that {_several(parts[0], other)}", "", ONE_KIND.removesuffix("."))
-    if several and not parts[0].is_joinable:
-        return Kind(f"a folder of files, each {kind.what}", "", JOIN_MATRICES.removesuffix("."))
     if kind.what in NOT_JOINED and several:
         return Kind(f"a folder of files, each {kind.what}", "", "Give one file, or save them as CSV")
     if kind.options.get("label") == "none":
