@@ -88,7 +88,7 @@ def _case(row: Mapping[str, Any]) -> RecordedCase:
         if configuration["status"] == "ok" and configuration["seconds"] and configuration["is_faithful"]
     ]
     settings = {name: row[name] for name in ("dataset", "model", "optimizer")}
-    named = [{"launch": "kernels", "hold": "format", **candidate} for candidate in list_candidates(settings)]
+    named = [{"execution": "step", "storage": "same", **candidate} for candidate in list_candidates(settings)]
     ordered = [configuration for one in named for configuration in able if matches_settings(configuration, one)]
     least = min(configuration["seconds"] for configuration in able)
     each = row["seconds_sweep"] / max(row["trials_sweep"], 1)
@@ -159,10 +159,10 @@ def replay_races(
 # The cases that advice is judged by: they stand in `advice_suite.toml`.
 
 
-VARIED = ("format", "engine", "gradient", "update", "launch")
+VARIED = ("format", "engine", "gradient", "update", "execution")
 """Settings of which a full sweep has all values that go together."""
-HOLDS = ("format", "csr")
-"""What dense data is held as: smaller types hold few data sets exactly, and none of the synthetic ones."""
+STORAGES = ("same", "csr")
+"""How dense data is stored: smaller types hold few data sets exactly, and none of the synthetic ones."""
 
 
 @dataclass(frozen=True)
@@ -192,10 +192,10 @@ def every_candidate(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
 
     Exact updates are left out if a lazy update trains the same model.
     """
-    values = {**{name: allowed_values(BY_NAME[name]) for name in VARIED}, "hold": HOLDS}
+    values = {**{name: allowed_values(BY_NAME[name]) for name in VARIED}, "storage": STORAGES}
     named = [dict(zip(values, combination, strict=True)) for combination in itertools.product(*values.values())]
     is_same = is_lazy_exact(Configuration(**settings))
-    able = [one for one in named if one["launch"] != "graph" and not (is_same and one["update"] == "exact")]
+    able = [one for one in named if one["execution"] != "cuda_graph" and not (is_same and one["update"] == "exact")]
     return [one for one in able if not _is_no_configuration({**settings, **one})]
 
 

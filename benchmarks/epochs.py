@@ -66,7 +66,10 @@ class Trainer(ABC):
         return self.problem.configuration.rate
 
 
-PROJECT = {"epoch": {"launch": "epoch", "gradient": "row_sparse"}, "steps": {"launch": "kernels", "gradient": "fused"}}
+PROJECT = {
+    "epoch": {"execution": "epoch", "gradient": "row_sparse"},
+    "steps": {"execution": "step", "gradient": "fused"},
+}
 
 
 @final

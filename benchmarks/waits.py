@@ -290,7 +290,7 @@ COMPILED = (
     ("dense, logistic, AdaGrad", {"optimizer": "adagrad", **DENSE}),
     (
         "csr, logistic, dual ascent",
-        {"optimizer": "sgd", "launch": "dual", "update": "exact", "options": {"decay": 1e-4}},
+        {"optimizer": "sgd", "execution": "dual", "update": "exact", "options": {"decay": 1e-4}},
     ),
 )
 """Trainings by name, and what they set otherwise than logistic regression on csr rows."""
@@ -318,7 +318,7 @@ def first_epoch(settings: Mapping[str, Any]) -> float:
     known: dict[str, Any] = {
         "model": "logistic",
         "format": "csr",
-        "launch": "epoch",
+        "execution": "epoch",
         "batch_rows": 32,
         "seed": 0,
     } | dict(settings)
@@ -423,7 +423,7 @@ def searching(request: Request) -> Iterator[Timed]:
         chosen = SparseClassifier(search=8, max_iter=10, random_state=0)
         chosen.fit(x, y)
         alone = SparseClassifier(
-            launch="dual", optimizer="sgd", lazy="exact", alpha=chosen.alpha_, max_iter=10, random_state=0
+            execution="dual", optimizer="sgd", lazy="exact", alpha=chosen.alpha_, max_iter=10, random_state=0
         )
         calls = {
             ("project", "project"): partial(chosen.fit, x, y),

@@ -171,7 +171,7 @@ SETTINGS = (
     Setting("format", str, "csr", "what a batch is held in: dense, csr, csc, coo or row_sparse", "formats",
             role="line", is_shown=True,
             control=Control("formats", "Sparse formats", "many", ("csr",),
-                            "What a sparse batch is held in; dense is always measured too, in all its launches.")),
+                            "What a sparse batch is held in; dense is always measured too, in each of its executions.")),
     Setting("engine", str, "ours", "whose kernels multiply: ours (native), vendor (SciPy, cuSPARSE) or dense (BLAS, "
             "cuBLAS)", "engines", role="line", is_shown=True,
             control=Control("engines", "Library", "many", ("ours", "vendor"), "Whose kernels multiply sparse arrays: "
@@ -182,18 +182,18 @@ SETTINGS = (
             "rows catch up on what they missed)", ("standard", "lazy", "exact"), role="line", is_shown=True,
             control=Control("updates", "Updates", "many", ("lazy", "standard"), "lazy: the active rows of a batch. "
                             "exact: those, others catch up. standard: all.")),
-    Setting("hold", str, "format", "how dense data is held in memory: format, as it is trained on; csr, each batch "
+    Setting("storage", str, "same", "how data trained on dense is stored: same, as it is trained on; csr, each batch "
             "made dense; uint8 or float16, each batch widened, if every value is exact in it",
-            ("format", "csr", "uint8", "float16"), role="line", noun="hold",
-            control=Control("holds", "Dense data held", "many", ("format", "csr"), "format: as it is trained on. csr: "
+            ("same", "csr", "uint8", "float16"), role="line", noun="storage",
+            control=Control("storages", "Dense data stored", "many", ("same", "csr"), "same: as it is trained on. csr: "
                             "each batch is made dense. uint8, float16: smaller, if values are exact.")),
-    Setting("launch", str, "kernels", "how steps are launched: kernels, one by one; graph, each csr or dense one as a "
-            "CUDA graph; epoch, all csr or dense batches in one call on cpu; dual, so too, by dual ascent (sgd, exact, "
-            "a decay)",
-            ("kernels", "graph", "epoch", "dual"), role="line",
-            control=Control("launches", "Launches", "many", ("kernels", "epoch"), "kernels: one by one. graph: on "
-                            "cuda, each step as one. epoch: on cpu, all batches in one call. dual: rows by dual "
-                            "ascent.")),
+    Setting("execution", str, "step", "how an epoch is executed: step (one call a step), cuda_graph (a step is one CUDA "
+            "graph), epoch (one compiled call on cpu, csr or dense), dual (one call of dual coordinate ascent; sgd, "
+            "exact, a decay)",
+            ("step", "cuda_graph", "epoch", "dual"), role="line",
+            control=Control("executions", "Execution", "many", ("step", "epoch"), "step: one call a step. "
+                            "cuda_graph: a step is one CUDA graph. epoch: one compiled call on cpu. dual: one call "
+                            "of dual ascent.")),
     Setting("serial", bool, False, "run on one thread only; dense candidates are always measured both ways",
             goes_to=("trial",), role="line"),
     Setting("trainers", int, 1, "processes that share the training, each with a part of the rows and of the weights; "
@@ -224,7 +224,7 @@ def names(goes_to: str = "", role: str = "") -> tuple[str, ...]:
     `goes_to` is for example "setup" or "data", `role` "line", "group", "axis" or "best".
 
     >>> names(role="line")
-    ('format', 'engine', 'gradient', 'update', 'hold', 'launch', 'serial', 'trainers')
+    ('format', 'engine', 'gradient', 'update', 'storage', 'execution', 'serial', 'trainers')
     """
     chosen = (
         setting for setting in SETTINGS if (not goes_to or goes_to in setting.goes_to) and role in ("", setting.role)

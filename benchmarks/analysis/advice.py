@@ -23,17 +23,17 @@ from workbench.analysis.configurations import records
 from workbench.measure.posterior import EQUIVALENCE_MARGIN
 
 Record = Mapping[str, Any]
-LINE = ("format", "hold", "engine", "gradient", "update", "launch", "serial")
-STEPS = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard", "launch": "kernels"}
+LINE = ("format", "storage", "engine", "gradient", "update", "execution", "serial")
+STEPS = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard", "execution": "step"}
 DENSE: tuple[Record, ...] = tuple(
-    {**STEPS, "launch": launch, "hold": "format", "serial": False} for launch in ("epoch", "kernels")
+    {**STEPS, "execution": execution, "storage": "same", "serial": False} for execution in ("epoch", "step")
 )
 """What always dense trains with: the first of these that ran."""
 SPARSE: tuple[Record, ...] = (
-    {"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "lazy", "launch": "epoch"},
-    {"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "exact", "launch": "epoch"},
-    {"format": "csr", "engine": "ours", "gradient": "fused", "update": "lazy", "launch": "kernels"},
-    {"format": "csr", "engine": "ours", "gradient": "fused", "update": "exact", "launch": "kernels"},
+    {"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "lazy", "execution": "epoch"},
+    {"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "exact", "execution": "epoch"},
+    {"format": "csr", "engine": "ours", "gradient": "fused", "update": "lazy", "execution": "step"},
+    {"format": "csr", "engine": "ours", "gradient": "fused", "update": "exact", "execution": "step"},
 )
 """What always sparse trains with: the first of these that ran and trains the model that dense does."""
 SIDE, WHOLE, MOST, SHARE = 1.02, 1.05, 1.25, 0.2

@@ -93,7 +93,7 @@ register, names, get = _candidates.register, _candidates.names, _candidates.get
 
 PROJECT_OPTIONS: dict[str, Callable[[Any], list[str]]] = {
     "held_out": lambda share: ["--held-out", str(share)],
-    "decay": lambda decay: ["--optimizer", "sgd", "--launch", "dual", "--decay", str(decay), "--epochs", "10"],
+    "decay": lambda decay: ["--optimizer", "sgd", "--execution", "dual", "--decay", str(decay), "--epochs", "10"],
     "passes": lambda passes: ["--epochs", str(passes)],
 }
 """What a setting of the project's adds to the command line, by its name."""

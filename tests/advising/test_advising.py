@@ -120,7 +120,7 @@ def test_exact_candidates_come_where_lazy_ones_train_another_model_which_come_la
 def test_epochs_in_one_call_are_no_candidate_of_a_model_that_has_none():
     found = list_candidates({"dataset": "low_rank", "model": "matrix_factorization"})
     assert found
-    assert not any(one.get("launch") == "epoch" for one in found)
+    assert not any(one.get("execution") == "epoch" for one in found)
 
 
 def test_the_command_trains_a_serial_configuration_on_one_thread():
@@ -143,7 +143,7 @@ def test_the_race_takes_part_of_the_budget_and_what_is_around_the_rest(tmp_path,
     assert spec.measure.race
     assert spec.axes["shuffle"] == (False,)  # what is no is no gap
     assert 0.2 * AMPLE < spec.limits.seconds_sweep < 0.6 * AMPLE
-    assert spec.candidates[0]["launch"] == "epoch"  # the likeliest first, and one of each side in two
+    assert spec.candidates[0]["execution"] == "epoch"  # the likeliest first, and one of each side in two
     assert spec.candidates[1]["format"] == "dense"
     found = answer.recommendation.time
     assert (found.source, found.ratio.rounds) == ("predicted", 0)

@@ -17,12 +17,12 @@ from workbench.advising.cost_model import (
     sizes_of,
 )
 
-SPARSE = {"format": "csr", "engine": "ours", "gradient": "fused", "update": "lazy", "launch": "kernels"}
-DENSE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard", "launch": "kernels"}
+SPARSE = {"format": "csr", "engine": "ours", "gradient": "fused", "update": "lazy", "execution": "step"}
+DENSE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard", "execution": "step"}
 LAWS = {"csr": (4e-5, 1 / 20e9, 1 / 90e9, 1 / 60e9), "dense": (3e-5, 1 / 15e9, 0.0, 1 / 150e9)}
 """Seconds of each term, by format."""
 COMMON = {
-    "device": "cpu", "hold": "format", "trainers": 1, "serial": False, "optimizer": "adagrad", "model": "softmax",
+    "device": "cpu", "storage": "same", "trainers": 1, "serial": False, "optimizer": "adagrad", "model": "softmax",
     "dtype": "float32", "threads": 2, "shuffle": True, "machine": "bench-1", "status": "ok", "path": None,
     "rows_total": 20_000, "rows_trained": 20_000,
 }  # fmt: skip
@@ -110,9 +110,9 @@ def test_a_dense_batch_moves_what_it_is_made_of():
     batch = 256 * 4096 * 4
     moved_by = {
         "rows cut out": (DENSE, 2 * batch),
-        "rows read in place": ({**DENSE, "launch": "epoch"}, 0),
-        "made dense": ({**DENSE, "hold": "csr"}, batch + 8 * sizes.z),
-        "widened": ({**DENSE, "hold": "uint8"}, 1.25 * batch),
+        "rows read in place": ({**DENSE, "execution": "epoch"}, 0),
+        "made dense": ({**DENSE, "storage": "csr"}, batch + 8 * sizes.z),
+        "widened": ({**DENSE, "storage": "uint8"}, 1.25 * batch),
     }
     read = cost_terms({**COMMON, **DENSE}, sizes)[1] - 2 * batch
     found = {what: cost_terms({**COMMON, **one}, sizes)[1] - read for what, (one, _) in moved_by.items()}

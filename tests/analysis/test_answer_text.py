@@ -93,7 +93,7 @@ def test_the_fastest_is_recommended():
 def test_dense_held_as_csr_is_recommended_if_it_is_as_fast_and_smaller():
     laws = (DENSE, made.DENSE_IN_CALLS, HELD_AS_CSR, made.IN_CALLS)
     answer = answered(swept(laws, density=0.1, noise=0.003, rounds=30))
-    assert (answer.verdict, answer.settings["hold"], answer.settings["launch"]) == ("dense", "csr", "epoch")
+    assert (answer.verdict, answer.settings["storage"], answer.settings["execution"]) == ("dense", "csr", "epoch")
 
 
 def test_what_trains_another_model_is_not_recommended():
@@ -274,10 +274,10 @@ def test_an_end_next_to_1_tells_on_which_side_it_is(low, high, expected):
     ("row", "name"),
     [
         ({"format": "dense"}, "dense"),
-        ({"format": "dense", "hold": "uint8", "launch": "epoch"}, "dense from uint8 batches, whole epochs"),
-        ({"format": "dense", "hold": "csr", "device": "cuda"}, "dense from CSR batches on cuda"),
+        ({"format": "dense", "storage": "uint8", "execution": "epoch"}, "dense from uint8 batches, whole epochs"),
+        ({"format": "dense", "storage": "csr", "device": "cuda"}, "dense from CSR batches on cuda"),
         (
-            {"format": "csr", "update": "exact", "launch": "dual", "trainers": 2},
+            {"format": "csr", "update": "exact", "execution": "dual", "trainers": 2},
             "sparse, exact, dual ascent, 2 trainers",
         ),
         (

@@ -30,9 +30,9 @@ def lacking(rows, law, densities):
 
 def test_the_baseline_is_the_best_dense_candidate_of_each_measure():
     group = group_of(swept())
-    for measure, hold in (("seconds_step", "format"), ("bytes_peak", "csr")):
-        assert {contest.dense["hold"] for contest in contests(group.rows, measure)[:4]} == {hold}
-    assert {contest.dense["launch"] for contest in contests(group.rows, "seconds_step")} == {"epoch"}
+    for measure, storage in (("seconds_step", "format"), ("bytes_peak", "csr")):
+        assert {contest.dense["storage"] for contest in contests(group.rows, measure)[:4]} == {storage}
+    assert {contest.dense["execution"] for contest in contests(group.rows, "seconds_step")} == {"epoch"}
 
 
 def test_the_table_has_a_column_with_its_own_letter_for_each_in_a_fixed_order():
@@ -74,7 +74,7 @@ def test_the_break_even_by_bytes_is_against_the_candidate_of_fewest_bytes():
     rows = group_of(swept((maker.DENSE, held, maker.SPARSE), noise=0.0)).rows
     found = breakeven_by_bytes([row for row in rows if row["format"] == "csr"], configurations.dense_rows(rows))
     assert found.density == pytest.approx(0.1, rel=0.01)
-    assert found.dense["hold"] == "csr"
+    assert found.dense["storage"] == "csr"
     never = replace(held, bytes_slope=401e6)
     rows = group_of(swept((never, maker.SPARSE), noise=0.0)).rows
     found = breakeven_by_bytes([row for row in rows if row["format"] == "csr"], configurations.dense_rows(rows))

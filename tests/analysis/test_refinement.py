@@ -72,9 +72,9 @@ def test_what_may_be_the_best_goes_to_the_new_density_and_what_is_surely_behind_
 
 
 def test_a_dense_one_that_is_surely_behind_another_does_not_go_to_the_new_density():
-    steps, held = replace(DENSE, fixed=20e-3, bytes_fixed=101e6), replace(DENSE, launch="epoch")
+    steps, held = replace(DENSE, fixed=20e-3, bytes_fixed=101e6), replace(DENSE, execution="epoch")
     rows = made.sweep((steps, held, TIME_ONLY), COARSE, noise=0.02)
-    launches = {row["key"]: (row["format"], row["launch"]) for row in rows}
+    launches = {row["key"]: (row["format"], row["execution"]) for row in rows}
     [opening] = densities_to_add(store.frame(rows), 0.1)
     assert {launches[key] for key in opening.keys} == {("dense", "epoch"), ("csr", "kernels")}
     asked = made.sweep((held, TIME_ONLY), (opening.density,), noise=0.02, seed=1)

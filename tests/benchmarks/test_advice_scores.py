@@ -5,14 +5,14 @@ import pytest
 from benchmarks import tables
 from benchmarks.analysis import advice
 
-FUSED = {"format": "csr", "engine": "ours", "gradient": "fused", "update": "lazy", "launch": "kernels", "serial": False}
+FUSED = {"format": "csr", "engine": "ours", "gradient": "fused", "update": "lazy", "execution": "step", "serial": False}
 EXACT = {**FUSED, "update": "exact"}
 WHOLE = {**FUSED, "gradient": "dense", "update": "standard"}
 DENSE = {**WHOLE, "format": "dense", "engine": "dense"}
 ALONE = {**DENSE, "serial": True}
-EPOCH = {**FUSED, "gradient": "row_sparse", "launch": "epoch"}
-DENSE_EPOCH = {**DENSE, "launch": "epoch"}
-HELD_CSR = {**DENSE_EPOCH, "hold": "csr"}
+EPOCH = {**FUSED, "gradient": "row_sparse", "execution": "epoch"}
+DENSE_EPOCH = {**DENSE, "execution": "epoch"}
+HELD_CSR = {**DENSE_EPOCH, "storage": "csr"}
 
 
 def configuration(settings, seconds, status="ok", is_faithful=True) -> dict:

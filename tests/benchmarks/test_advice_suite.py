@@ -16,13 +16,13 @@ def test_a_full_sweep_has_dense_and_every_sparse_format_in_rounds_that_decide(ca
     formats = [configuration.format for configuration in found.configurations]
     assert {"csr", "coo", "csc", "dense"} <= set(formats)
     dense = {
-        (configuration.hold, configuration.launch)
+        (configuration.storage, configuration.execution)
         for configuration in found.configurations
         if configuration.format == "dense"
     }
     assert ("format", "kernels") in dense
-    assert dense <= {(hold, launch) for hold in ("format", "csr") for launch in ("kernels", "epoch")}
-    assert not any(configuration.serial for configuration in found.configurations if configuration.launch == "epoch")
+    assert dense <= {(storage, execution) for storage in ("same", "csr") for execution in ("step", "epoch")}
+    assert not any(configuration.serial for configuration in found.configurations if configuration.execution == "epoch")
     assert spec.measure.rounds == 4
     assert not found.dropped
 
@@ -31,7 +31,7 @@ def test_a_full_sweep_has_dense_and_every_sparse_format_in_rounds_that_decide(ca
 def test_a_full_sweep_has_dense_epochs_and_dense_data_held_as_csr(name):
     [case] = runner.choose_cases([name])
     dense = [one for one in runner.every_candidate(case.settings) if one["format"] == "dense"]
-    ways = {(one["hold"], one["launch"]) for one in dense}
+    ways = {(one["storage"], one["execution"]) for one in dense}
     assert ways == {("format", "kernels"), ("format", "epoch"), ("csr", "kernels"), ("csr", "epoch")}
 
 
@@ -111,9 +111,9 @@ def test_a_case_is_measured_anew_when_what_advises_is_other_code(tmp_path, monke
     assert runner.remaining_cases([case], tmp_path) == [case]
 
 
-EPOCH = {"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "lazy", "launch": "epoch"}
-DENSE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard", "launch": "kernels"}
-COO = {**EPOCH, "format": "coo", "gradient": "fused", "launch": "kernels"}
+EPOCH = {"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "lazy", "execution": "epoch"}
+DENSE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard", "execution": "step"}
+COO = {**EPOCH, "format": "coo", "gradient": "fused", "execution": "step"}
 
 
 def recorded(*seconds, seconds_sweep=60.0) -> runner.RecordedCase:

@@ -189,7 +189,7 @@ def test_settings_that_the_project_lacks_are_a_reason():
     reason = project.why_not(drawn("logistic"), project.DENSE | {"missing": 1})
     assert reason == "The project has no setting missing yet."
     for settings in itertools.chain(*project.SETTINGS.values()):
-        assert {"format", "engine", "gradient", "update", "launch"} <= set(settings)
+        assert {"format", "engine", "gradient", "update", "execution"} <= set(settings)
     assert sklearn_sgd.why_not(drawn("softmax")).startswith("It has no softmax")
     assert isinstance(project.setup_of(drawn("logistic"), project.DENSE), Setup)
 

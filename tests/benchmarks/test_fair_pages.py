@@ -118,7 +118,7 @@ def test_the_page_has_ratios_targets_and_the_shift(tmp_path):
         tables.FAIR.append(tmp_path / tables.FAIR.file, one)
     text = reports.write_fair(tmp_path, "python -m benchmarks fair --quick").read_text(encoding="utf-8")
     assert "**1 of 4 measured targets are met.**" in text
-    assert "| D256-B32-N4-1% | 2 ms, dense, launch epoch | 1 ms, NumPy with BLAS | 2 (2 to 2) |" in text
+    assert "| D256-B32-N4-1% | 2 ms, dense, execution epoch | 1 ms, NumPy with BLAS | 2 (2 to 2) |" in text
     assert "the break-even moves from 20 % to 10 % in the geometric mean of 1 family; at most from 20 % to 10 %" in text
     assert "| D = 256, 32 rows a batch, N = 4 | 20 % | 10 % | between densities measured |" in text
     assert "| other | skipped | Far \\| off. | 1 |" in text

@@ -234,7 +234,7 @@ def test_dense_trainings_of_ours_take_part_where_the_setup_is_possible():
         assert candidate.why_not(toy.rows) == impossible_reason(setup)
     made = project.setup_for(toy.rows, {"optimizer": "sgd", "rate": 1.0}, {"format": "dense", **project.EPOCHS_DENSE})
     assert (made.format, made.engine, made.gradient, made.update) == ("dense", "dense", "dense", "standard")
-    assert made.launch == "epoch"
+    assert made.execution == "epoch"
 
 
 def test_dense_that_does_not_fit_says_the_bytes():
@@ -266,8 +266,8 @@ def test_each_kind_of_setting_is_warmed_up_once():
 
 def test_decay_of_a_setting_reaches_the_training_in_rows_that_are_up_to_date():
     rows, value = fit_rows.judge_for("logistic").rows, {"optimizer": "sgd", "batch_rows": 32, "rate": 0.5}
-    for launch in ("kernels", "epoch"):
-        chosen = {"format": "csr", "launch": launch}
+    for execution in ("step", "epoch"):
+        chosen = {"format": "csr", "execution": execution}
         made = project.setup_for(rows, value | {"decay": 0.25}, chosen)
         assert (made.update, made.options, made.batch_rows) == ("exact", {"learning_rate": 0.5, "decay": 0.25}, 32)
         assert project.setup_for(rows, value, chosen).update == "lazy"

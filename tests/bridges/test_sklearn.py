@@ -45,7 +45,7 @@ def test_contract_of_scikit_learn(estimator, check):
     check(estimator)
 
 
-DUAL = {"optimizer": "sgd", "lazy": "exact", "launch": "dual", "alpha": 0.1, "max_iter": 200, "random_state": 0}
+DUAL = {"optimizer": "sgd", "lazy": "exact", "execution": "dual", "alpha": 0.1, "max_iter": 200, "random_state": 0}
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
@@ -65,7 +65,7 @@ def test_weights_are_exact_for_dual_ascent(estimator, kind):
         *(("batch_rows", value) for value in (0, 2.5)),
         *(("tol", value) for value in (np.nan, -1.0)),
         *(("n_iter_no_change", 0), ("fit_intercept", "no"), ("early_stopping", "yes"), ("validation_fraction", 1.0)),
-        *(("lazy", "never"), ("launch", "epoch"), ("shuffle", "twice"), ("class_weight", "heavy"), ("width", 0)),
+        *(("lazy", "never"), ("execution", "epoch"), ("shuffle", "twice"), ("class_weight", "heavy"), ("width", 0)),
     ],
 )
 def test_values_are_refused_as_scikit_learn_refuses_them(name, value):
@@ -164,7 +164,7 @@ def test_an_estimator_that_was_stored_before_a_parameter_existed_has_its_default
     ours = estimator(random_state=0, max_iter=2).fit(x, y)
     stored = pickle.loads(pickle.dumps(ours.__getstate__()))
     read = estimator.__new__(estimator)
-    read.__setstate__({name: value for name, value in stored.items() if name not in ("format", "hold", "search")})
+    read.__setstate__({name: value for name, value in stored.items() if name not in ("format", "storage", "search")})
     assert read.get_params() == ours.get_params()
     assert repr(clone(read)) == repr(ours)
     np.testing.assert_array_equal(read.partial_fit(x, y).predict(x), ours.partial_fit(x, y).predict(x))

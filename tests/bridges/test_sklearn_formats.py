@@ -52,7 +52,7 @@ def test_dense_batches_train_the_model_of_csr(estimator, optimizer, dtype):
         {"early_stopping": True, "max_iter": 6},
         {"batch_rows": None},
         {"fit_intercept": False},
-        {"optimizer": "sgd", "launch": "dual", "alpha": 0.1, "lazy": "exact", "max_iter": 200},
+        {"optimizer": "sgd", "execution": "dual", "alpha": 0.1, "lazy": "exact", "max_iter": 200},
         {"class_weight": "balanced"},
         {"model": "factorization_machine_logistic", "width": 3},
     ],
@@ -105,8 +105,8 @@ def test_rows_are_held_as_asked(monkeypatch):
 
     monkeypatch.setattr(learner.Run, "take", noted)
     fitted = [
-        SparseClassifier(**SHORT, format="dense", hold=hold).fit(given, y).coef_
-        for hold in ("format", "csr", "uint8", "float16")
+        SparseClassifier(**SHORT, format="dense", storage=storage).fit(given, y).coef_
+        for storage in ("same", "csr", "uint8", "float16")
         for given in (x, x.toarray())
     ]
     assert held == ["float32", "float32", "csr", "csr", "uint8", "uint8", "float16", "float16"]
@@ -141,21 +141,21 @@ def test_a_grid_of_formats_and_a_clone():
     search = GridSearchCV(SparseClassifier(**SHORT), {"format": ["csr", "dense"]}, cv=2).fit(x.toarray(), y)
     scores = search.cv_results_["mean_test_score"]
     assert scores[0] == scores[1]
-    assert clone(SparseClassifier(format="dense", hold="csr")).get_params()["hold"] == "csr"
+    assert clone(SparseClassifier(format="dense", storage="csr")).get_params()["storage"] == "csr"
 
 
 def test_what_cannot_be_is_refused_with_what_to_type(monkeypatch):
     x, y = drawn()
     with pytest.raises(ValueError, match="'format' parameter of SparseClassifier must be a str among"):
         SparseClassifier(format="sparse").fit(x, y)
-    with pytest.raises(ValueError, match="hold csr is for data that is trained on dense; format csr"):
-        SparseClassifier(**SHORT, hold="csr").fit(x, y)
+    with pytest.raises(ValueError, match="storage csr is for data that is trained on dense; format csr"):
+        SparseClassifier(**SHORT, storage="csr").fit(x, y)
     with pytest.raises(ValueError, match="search=4 chooses how to train, and format is set, too"):
         SparseClassifier(search=4, format="dense").fit(x, y)
     monkeypatch.setattr(learner, "bytes_memory", lambda: 1000)
-    with pytest.raises(ValueError, match='Give hold="csr", which makes each batch dense'):
+    with pytest.raises(ValueError, match='Give storage="csr", which makes each batch dense'):
         SparseClassifier(**SHORT, format="dense").fit(x, y)
-    FactorizationMachineRegressor(**SHORT, format="dense", hold="csr").fit(x, y)
+    FactorizationMachineRegressor(**SHORT, format="dense", storage="csr").fit(x, y)
 
 
 def test_wb_train_takes_it_and_the_model_folder_says_it(tmp_path, capsys):

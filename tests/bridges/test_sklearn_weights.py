@@ -15,7 +15,7 @@ from workbench.bridges.sklearn import (
     SparseRegressor,
 )
 
-EXACT = {"optimizer": "sgd", "lazy": "exact", "launch": "dual", "alpha": 0.01, "max_iter": 600, "random_state": 0}
+EXACT = {"optimizer": "sgd", "lazy": "exact", "execution": "dual", "alpha": 0.01, "max_iter": 600, "random_state": 0}
 ALL = [
     SparseClassifier,
     SparseClassifierCV,

@@ -61,7 +61,7 @@ def test_a_model_that_is_no_better_than_the_most_frequent_class_says_so_and_what
     )
     assert "Try --epochs 10, --learning-rate 0.033 or 0.3, --optimizer adam" in worse
     assert "no better than" in training.why_worse(Configuration(epochs=3), 0.6, 0.6, "binary")
-    dual = training.why_worse(Configuration(epochs=3, launch="dual", optimizer="sgd"), 0.4, 0.6, "classes")
+    dual = training.why_worse(Configuration(epochs=3, execution="dual", optimizer="sgd"), 0.4, 0.6, "classes")
     assert "Try --optimizer adam --epochs 10," in dual
     assert "--learning-rate" not in dual, "dual ascent has none"
     assert training.why_worse(Configuration(epochs=3), 0.7, 0.6, "binary") == ""

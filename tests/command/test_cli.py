@@ -61,7 +61,7 @@ def spec_file(tmp_path, epochs: int = 0, name: str = "small"):
         ("model", ("linear", "logistic", "softmax", "lists", "all")),
         ("format", formats.names()),
         ("engine", ENGINES),
-        *[(name, BY_NAME[name].allowed) for name in ("gradient", "update", "device", "launch", "dtype")],
+        *[(name, BY_NAME[name].allowed) for name in ("gradient", "update", "device", "execution", "dtype")],
     ],
 )
 def test_the_help_of_an_option_names_all_that_it_takes(option, known):

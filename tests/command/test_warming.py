@@ -23,7 +23,7 @@ def test_all_cases_are_trainings_in_float32_that_differ(warmed):
     came = CliRunner().invoke(cli.app, ["warm"])
     assert came.exit_code == 0, came.output
     assert {(configuration.model, configuration.dtype) for configuration in warmed} == {("logistic", "float32")}
-    kinds = {(configuration.optimizer, configuration.format, configuration.launch) for configuration in warmed}
+    kinds = {(configuration.optimizer, configuration.format, configuration.execution) for configuration in warmed}
     ways = (("csr", "kernels"), ("csr", "epoch"), ("dense", "epoch"))
     assert kinds == {(name, *way) for name in ("adagrad", "adam", "sgd") for way in ways}
     assert "9 of 9: sgd-dense-epochs, 1.5 s" in came.output
@@ -31,7 +31,7 @@ def test_all_cases_are_trainings_in_float32_that_differ(warmed):
 
 def test_one_case_is_compiled_alone_and_an_unknown_one_lists_all(warmed):
     assert CliRunner().invoke(cli.app, ["warm", "adam-steps"]).exit_code == 0
-    assert [(configuration.optimizer, configuration.launch) for configuration in warmed] == [("adam", "kernels")]
+    assert [(configuration.optimizer, configuration.execution) for configuration in warmed] == [("adam", "step")]
     with pytest.raises(warming.SpecError, match=r"Unknown case 'adam'.* Expected one of: adagrad-steps, adam-steps"):
         warming.warm(["adam"])
 

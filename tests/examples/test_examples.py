@@ -16,7 +16,7 @@ from tests.support.clocks import SECONDS
 ROOT = Path(__file__).parents[2]
 SCRIPTS = {path.name: path for path in sorted((ROOT / "examples").glob("*.py"))}
 MOST_LINES = 40
-ONE = 'format="csr", update="lazy", launch="kernels", hold="format", trial_seconds=0.01, rounds=1'
+ONE = 'format="csr", update="lazy", execution="step", storage="same", trial_seconds=0.01, rounds=1'
 SMALLER = {
     "own_file.py": {"budget=20": "budget=5"},
     "own_arrays.py": {"(20_000, 5_000)": "(2_000, 500)", "density=0.005": "density=0.05"},

@@ -10,7 +10,7 @@ import scipy.sparse
 import workbench as wb
 from tests.support.sweeps import supervised_here
 
-TINY = {"format": ["csr", "dense"], "update": "lazy", "engine": "ours", "launch": "kernels", "hold": "format"}
+TINY = {"format": ["csr", "dense"], "update": "lazy", "engine": "ours", "execution": "step", "storage": "same"}
 
 
 def small(rows: int = 300, features: int = 40) -> tuple[scipy.sparse.csr_array, np.ndarray]:

@@ -32,7 +32,7 @@ def test_code_runs_and_trains_so(advice, data):
     ("best", "expected"),
     [
         ({"format": "dense", "update": "standard"}, {"format": "dense"}),
-        ({"format": "dense", "update": "standard", "hold": "csr"}, {"format": "dense", "hold": "csr"}),
+        ({"format": "dense", "update": "standard", "storage": "csr"}, {"format": "dense", "storage": "csr"}),
         ({"format": "csr", "update": "lazy"}, {"lazy": "on"}),
         ({"format": "csc", "update": "standard"}, {"format": "csc", "lazy": "off"}),
     ],
@@ -41,10 +41,10 @@ def test_an_estimator_trains_in_the_format_of_the_best(advice, data, best, expec
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(advice, "best", {"batch_rows": 64, **best})
         parameters = advice.parameters
-        assert {name: parameters[name] for name in ("format", "hold", "lazy") if name in parameters} == expected
+        assert {name: parameters[name] for name in ("format", "storage", "lazy") if name in parameters} == expected
         assert all(f"{name}={value!r}" in advice.code for name, value in expected.items())
         setup = advice.fit(max_iter=1, random_state=0)._learner.setup
-    assert (setup.format, setup.hold) == (best["format"], best.get("hold", "format"))
+    assert (setup.format, setup.storage) == (best["format"], best.get("storage", "format"))
     assert setup.update == best["update"]
 
 

@@ -15,7 +15,7 @@ from workbench import data
 ROOT = Path(__file__).parents[2]
 SMALLER = {
     "budget=60": "budget=5",
-    'format=["csr", "dense"])': 'format="csr", update="lazy", launch="kernels", hold="format", rounds=1)',
+    'format=["csr", "dense"])': 'format="csr", update="lazy", execution="step", storage="same", rounds=1)',
 }
 SUPERVISED = "README.md"
 """The page whose sweeps have a process of their own, as users have it; those of the others are supervised here."""

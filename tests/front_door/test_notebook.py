@@ -5,7 +5,7 @@ import pytest
 CELLS = (
     "import numpy as np, workbench as wb\nX = np.eye(32)[np.arange(128) % 32]; y = np.arange(128) % 2",
     "wb.profile(X)",
-    'quick = {"engine": "ours", "launch": "kernels", "hold": "format", "rounds": 1, "trial_seconds": 0.01}\n'
+    'quick = {"engine": "ours", "execution": "step", "storage": "same", "rounds": 1, "trial_seconds": 0.01}\n'
     'result = wb.sweep(X, y, density=0.02, format="csr", update="lazy", **quick)\nresult',
     "result.verdict",
     "axes = result.plot()",

@@ -46,7 +46,7 @@ SCRIPT = """
 import numpy as np, workbench as wb
 x = np.eye(64)[np.arange(256) % 64]
 result = wb.sweep(x, np.arange(256) % 2, density=[0.01, 0.05, 0.1], format=["csr", "dense"], rounds=12,
-                  trial_seconds=0.2, engine="ours", launch="kernels", hold="format", update="lazy")
+                  trial_seconds=0.2, engine="ours", execution="step", storage="same", update="lazy")
 print("RESULT", type(result).__name__, len(result.trials), result.is_running)
 """
 

@@ -17,8 +17,8 @@ from workbench.sweeps import run_folder
 SCRIPT = """
 import numpy as np, workbench as wb
 x = np.eye(64)[np.arange(256) % 64]
-result = wb.sweep(x, np.arange(256) % 2, density=[0.01], format="csr", update="lazy", engine="ours", launch="kernels",
-                  hold="format", rounds=1, trial_seconds=0.01)
+result = wb.sweep(x, np.arange(256) % 2, density=[0.01], format="csr", update="lazy", engine="ours", execution="step",
+                  storage="same", rounds=1, trial_seconds=0.01)
 print(len(result.frame), result.folder)
 """
 
@@ -35,7 +35,14 @@ def test_a_generated_data_set_is_measured_with_its_own_rows_and_classes(name, tm
     """Trials generated a set of that name anew, with 16,384 rows and 2,048 features."""
     monkeypatch.chdir(tmp_path)
     made = wb.load(name, rows=200, features=30, density=0.2, classes=3)
-    one = {"format": "csr", "update": "lazy", "launch": "kernels", "hold": "format", "rounds": 1, "trial_seconds": 0.01}
+    one = {
+        "format": "csr",
+        "update": "lazy",
+        "execution": "step",
+        "storage": "same",
+        "rounds": 1,
+        "trial_seconds": 0.01,
+    }
     trials = wb.sweep(made, density=0.1, **one).trials
     assert set(trials["rows_total"]) == {200}
     assert set(trials["features"].dropna()) <= {30}

@@ -61,25 +61,27 @@ def test_choices_become_exactly_the_configurations_that_were_asked_for(here):
 
 def test_a_step_in_one_graph_is_a_configuration_of_its_own_where_there_is_one(here):
     study = lab.study(launches=["kernels", "graph"], engines=["ours", "vendor"], updates=["lazy", "standard"])
-    graphs = [candidate for candidate in sparse_of(study) if candidate.get("launch") == "graph"]
-    assert graphs == [{"format": "csr", "engine": "ours", "update": "lazy", "gradient": "fused", "launch": "graph"}]
+    graphs = [candidate for candidate in sparse_of(study) if candidate.get("execution") == "cuda_graph"]
+    assert graphs == [
+        {"format": "csr", "engine": "ours", "update": "lazy", "gradient": "fused", "execution": "cuda_graph"}
+    ]
     assert len(sparse_of(study)) == 4
-    assert {**choices.BASELINE, "launch": "graph"} in study.spec().candidates
+    assert {**choices.BASELINE, "execution": "cuda_graph"} in study.spec().candidates
 
 
 def test_epochs_in_one_call_are_a_configuration_of_their_own_where_there_are_some(here):
     study = lab.study(launches=["kernels", "epoch"], engines=["ours", "vendor"], updates=["lazy", "standard"])
-    calls = [candidate for candidate in sparse_of(study) if candidate.get("launch") == "epoch"]
-    line = {"format": "csr", "engine": "ours", "launch": "epoch"}
+    calls = [candidate for candidate in sparse_of(study) if candidate.get("execution") == "epoch"]
+    line = {"format": "csr", "engine": "ours", "execution": "epoch"}
     assert calls == [line | {"gradient": "row_sparse", "update": update} for update in ("lazy", "standard")]
 
 
 def test_dense_is_measured_in_all_the_ways_that_may_be_its_best(here):
     assert choices.dense_configurations(["csr"]) == [
         choices.BASELINE,
-        choices.BASELINE | {"launch": "epoch"},
-        choices.BASELINE | {"hold": "csr"},
-        choices.BASELINE | {"hold": "csr", "launch": "epoch"},
+        choices.BASELINE | {"execution": "epoch"},
+        choices.BASELINE | {"storage": "csr"},
+        choices.BASELINE | {"storage": "csr", "execution": "epoch"},
     ]
     dense = [candidate for candidate in lab.study().spec().candidates if candidate["format"] == "dense"]
     assert dense == dense_of("csr")
@@ -88,7 +90,7 @@ def test_dense_is_measured_in_all_the_ways_that_may_be_its_best(here):
 def test_ways_that_a_model_has_not_are_left_out_as_long_as_others_are_there(here):
     chosen = {"dataset": "uniform", "model": "factorization_machine_logistic", "widths": "8"}
     study = lab.study(**chosen)
-    assert {candidate.get("launch") for candidate in study.spec().candidates} == {None}
+    assert {candidate.get("execution") for candidate in study.spec().candidates} == {None}
     assert study.planned.without == ""
     with pytest.raises(lab.ChoiceError, match="Epochs in one call are for"):
         lab.study(**chosen, launches="epoch")
@@ -173,7 +175,7 @@ def test_smoke_is_small_whatever_was_chosen(here):
 
 
 def test_the_plan_tells_trials_configurations_and_time(here, opened):
-    one = {"updates": "lazy", "engines": "ours", "launches": "kernels", "holds": "format"}
+    one = {"updates": "lazy", "engines": "ours", "executions": "step", "storages": "same"}
     panel = opened(lab.study(densities=[0.1], rounds=6, seconds=1, threads=1, **one))
     least, configurations = 0.2 + Measure().seconds_warmup + SECONDS_OVERHEAD, 1 + len(dense_of())
     seconds = FIRST * configurations * least, 6 * configurations * (least + 0.8)

@@ -18,8 +18,8 @@ from workbench.plots import density, style
 
 MANY = (
     *maker.BOTH_AT_THEIR_BEST,
-    replace(maker.SERIAL, launch="epoch", fixed=4.6e-3),
-    replace(maker.HELD_AS_CSR, launch="kernels", fixed=8.5e-3),
+    replace(maker.SERIAL, execution="epoch", fixed=4.6e-3),
+    replace(maker.HELD_AS_CSR, execution="step", fixed=8.5e-3),
 )
 
 
@@ -172,7 +172,7 @@ def test_a_narrow_figure_names_its_bars_above_them(name):
 
 
 def test_a_dense_array_that_did_not_fit_is_told_beside_data_held_as_csr():
-    rows = [maker.unfit(row) if (row["format"], row["hold"]) == ("dense", "format") else row for row in
+    rows = [maker.unfit(row) if (row["format"], row["storage"]) == ("dense", "format") else row for row in
             maker.sweep((maker.DENSE, maker.HELD_AS_CSR, maker.SPARSE))]  # fmt: skip
     figure, _ = drawn("time_density", rows)
     assert "dense needs 82 GB" in said(figure)

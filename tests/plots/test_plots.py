@@ -208,7 +208,7 @@ def test_the_name_of_a_phase_is_written_where_there_is_room_for_it(count):
     rows = [
         row | {f"seconds_{name}": phases.get(name, 0.0) for name in PHASES}
         for row in maker.sweep(
-            (maker.DENSE, maker.Law(fixed=8e-3, slope=0.0)), launch="graph", device="cuda", noise=1e-3
+            (maker.DENSE, maker.Law(fixed=8e-3, slope=0.0)), execution="cuda_graph", device="cuda", noise=1e-3
         )
     ]
     figure = Figure(figsize=(9, 6))

@@ -334,7 +334,7 @@ def _write_graph(folder: Path) -> dict[str, str]:
     return {"path": str(edges), "labels": str(labels), "reading": "named=true"}
 
 
-ONCE = {"rounds": 1, "trial_seconds": 0.05, "threads": 1, "format": "csr", "update": "lazy", "launch": "kernels"}
+ONCE = {"rounds": 1, "trial_seconds": 0.05, "threads": 1, "format": "csr", "update": "lazy", "execution": "step"}
 OWN = {
     "00_start": lambda folder: {"source": _write_table(folder), "question": "advise", "seconds": 5.0},
     "01_can_sparse_reduce_training_time": lambda folder: {

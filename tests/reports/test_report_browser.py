@@ -40,7 +40,12 @@ def many_file(tmp_path_factory):
     """One of eleven candidates at twelve densities, as a whole sweep of this machine has them."""
     path = tmp_path_factory.mktemp("many") / "report.html"
     others = (replace(maker.SPARSE, format="coo"), replace(maker.SPARSE, engine="vendor", gradient="dense"))
-    laws = (*maker.BOTH_AT_THEIR_BEST, *others, replace(maker.SPARSE, update="lazy"), replace(maker.DENSE, hold="csr"))
+    laws = (
+        *maker.BOTH_AT_THEIR_BEST,
+        *others,
+        replace(maker.SPARSE, update="lazy"),
+        replace(maker.DENSE, storage="csr"),
+    )
     rows = maker.sweep(laws, densities=[0.005 * 1.5**step for step in range(12)])
     return report.html(store.frame(rows), path, title="Many", command="sweep", machine={"a": 1})
 

@@ -36,7 +36,7 @@ GROUP = ("dataset", "width", "batch_rows", "threads", "device", "model", "optimi
 
 def name(row: Record) -> str:
     """A configuration as tables call it."""
-    call = ", whole epochs" if row["launch"] == "epoch" else ""
+    call = ", whole epochs" if row["execution"] == "epoch" else ""
     serial = ", 1 thread" if row["serial"] else ""
     if row["format"] == "dense":
         return f"dense{' from CSR batches' if row['hold'] == 'csr' else ''}{call}{serial}"

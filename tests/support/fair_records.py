@@ -3,8 +3,8 @@
 from benchmarks import tables
 
 SIDES = {
-    ("project", "dense"): "project, dense, launch epoch",
-    ("project", "sparse"): "project, csr, launch epoch",
+    ("project", "dense"): "project, dense, execution epoch",
+    ("project", "sparse"): "project, csr, execution epoch",
     ("independent", "dense"): "NumPy with BLAS",
     ("independent", "sparse"): "Numba CSR, active columns",
 }

@@ -37,8 +37,8 @@ class Law:
     quality: float = 0.91
     serial: bool = False
     trainers: int = 1
-    launch: str = "kernels"
-    hold: str = "format"
+    execution: str = "step"
+    storage: str = "same"
 
     def seconds(self, density: float) -> float:
         return self.fixed + self.slope * density
@@ -50,13 +50,13 @@ class Law:
 DENSE = Law("dense", "dense", "dense", "standard", fixed=8e-3, slope=0.0, bytes_fixed=100e6, bytes_slope=0.0)
 SERIAL = replace(DENSE, serial=True, fixed=11e-3)
 SPARSE = Law()
-IN_CALLS = replace(SPARSE, update="lazy", launch="epoch", fixed=4e-5)
-DENSE_IN_CALLS = replace(DENSE, launch="epoch", fixed=4e-3)
-HELD_AS_CSR = replace(DENSE_IN_CALLS, hold="csr", fixed=4.1e-3, slope=1e-3, bytes_fixed=14e6, bytes_slope=400e6)
+IN_CALLS = replace(SPARSE, update="lazy", execution="epoch", fixed=4e-5)
+DENSE_IN_CALLS = replace(DENSE, execution="epoch", fixed=4e-3)
+HELD_AS_CSR = replace(DENSE_IN_CALLS, storage="csr", fixed=4.1e-3, slope=1e-3, bytes_fixed=14e6, bytes_slope=400e6)
 SERIAL_HELD = replace(HELD_AS_CSR, serial=True, fixed=7e-3)
 BOTH_AT_THEIR_BEST = (DENSE, SERIAL, DENSE_IN_CALLS, HELD_AS_CSR, SERIAL_HELD, SPARSE, IN_CALLS)
 """Both sides a step at a time and in one call, dense with its data held in two ways."""
-LINE = ("format", "gradient", "update", "engine", "serial", "trainers", "launch", "hold")
+LINE = ("format", "gradient", "update", "engine", "serial", "trainers", "execution", "storage")
 """The settings that a law has."""
 
 

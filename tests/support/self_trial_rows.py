@@ -52,7 +52,7 @@ def shares() -> list[dict]:
         for truth in (1.0, 1.5, 2.0)
         for one in [{"candidates": 1, "rounds": 9.0}]
     ]
-    rows.append(trials.share_row("coverage", "holds", "recorded", 285, 300, (0.93, 0.97), candidates=1))
+    rows.append(trials.share_row("coverage", "storages", "recorded", 285, 300, (0.93, 0.97), candidates=1))
     rows.append(
         trials.share_row("power", "decided", "recorded", 50, 100, (0.75, None), truth=1.5, candidates=1, rounds=8.0)
     )

@@ -71,7 +71,7 @@ def test_bounds_are_asked_for_only_where_they_are_known():
     assert asked.of(configuration, row_of(configuration) | {"status": "failed"}) is None
     assert bounds_of(Measure(rounds=3)).of(configuration, row_of(configuration)) is None
     assert bounds_of(Measure(roofs=False)).of(configuration, row_of(configuration)) is None
-    others = ({"model": "factorization_machine", "width": 4}, {"launch": "epoch", "gradient": "row_sparse"})
+    others = ({"model": "factorization_machine", "width": 4}, {"execution": "epoch", "gradient": "row_sparse"})
     for more in others:
         other = Configuration(**{"dataset": "uniform", "format": "csr", "update": "lazy", **more})
         assert not grid.why_dropped(other)

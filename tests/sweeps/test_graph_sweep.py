@@ -1,4 +1,4 @@
-"""The axis `launch` of a sweep: trials whose step is one graph, rows that say why there is none, charts and words."""
+"""The axis `execution` of a sweep: trials whose step is one graph, rows that say why there is none, charts, words."""
 
 import json
 import threading
@@ -17,18 +17,18 @@ from workbench.command import training
 from workbench.sweeps import grid, run_folder, spec, trial
 from workbench.sweeps.spec import Configuration
 
-GRAPH = {**FUSED, "launch": "graph"}
+GRAPH = {**FUSED, "execution": "cuda_graph"}
 
 
 @pytest.mark.parametrize("format", ["csr", "dense"])
 @pytest.mark.parametrize("setting", [{}, {"shuffle": False}, {"ahead": True, "optimizer": "adagrad"}], ids=str)
 def test_a_trial_in_one_graph_fills_its_row(gpu, setting, format):  # noqa: F811
-    way = {"csr": FUSED, "dense": DENSE}[format] | {"launch": "graph"}
+    way = {"csr": FUSED, "dense": DENSE}[format] | {"execution": "cuda_graph"}
     came = trial_row(device="cuda", epochs=1, density=0.1, **way, **setting)
     assert came.pop("seconds_measured") > 0
     row = store.new_row(**came, key="k")
     assert (row["status"], row["reason"]) == ("ok", "")
-    assert row["launch"] == "graph"
+    assert row["execution"] == "cuda_graph"
     assert row["seconds_graph"] > 0
     assert row["seconds_forward"] == row["seconds_loss"] == row["seconds_update"] == 0
     assert row["seconds_transfer"] > 0
@@ -51,53 +51,57 @@ def test_batches_of_timed_steps_are_no_longer_prepared_when_the_epochs_are_train
 
 def test_kernel_by_kernel_no_phase_is_a_graph():
     row = trial_row(density=0.1)
-    assert (row["launch"], row["seconds_graph"]) == ("kernels", 0.0)
+    assert (row["execution"], row["seconds_graph"]) == ("step", 0.0)
 
 
 def test_a_graph_on_the_cpu_is_a_row_that_says_why_and_the_sweep_goes_on(tmp_path):
-    both = spec_of(candidates=(FUSED,), density=0.1, launch=["graph", "kernels"])
+    both = spec_of(candidates=(FUSED,), density=0.1, execution=["cuda_graph", "step"])
     folder = tmp_path / "run"
     assert swept(both, folder).counts == {"ok": 1, "unsupported": 1}
-    rows = {row["launch"]: row for row in run_folder.read_current_records(folder)}
+    rows = {row["execution"]: row for row in run_folder.read_current_records(folder)}
     assert rows["kernels"]["status"] == "ok"
     assert rows["graph"]["status"] == "unsupported"
-    assert rows["graph"]["reason"] == "A step in one graph runs on a CUDA device; on cpu launch is kernels."
+    assert rows["cuda_graph"]["reason"] == "A step in one graph runs on a CUDA device; on cpu execution is step."
 
 
 def test_what_is_no_graph_anywhere_is_dropped_with_the_reason():
     candidates = FUSED, DENSE, {**FUSED, "format": "coo"}
-    found = grid.expand_grid(spec_of(candidates=candidates, launch=["kernels", "graph"], device=["cpu", "cuda"]))
+    found = grid.expand_grid(spec_of(candidates=candidates, execution=["step", "cuda_graph"], device=["cpu", "cuda"]))
     assert len(found.configurations) == 4 + 4 + 2
-    assert {configuration.format for configuration in found.configurations if configuration.launch == "graph"} == {
+    assert {
+        configuration.format for configuration in found.configurations if configuration.execution == "cuda_graph"
+    } == {
         "csr",
         "dense",
     }
-    assert found.dropped == {"A step in one graph has format csr or dense; with format coo launch is kernels.": 2}
+    assert found.dropped == {"A step in one graph has format csr or dense; with format coo execution is step.": 2}
 
 
 def test_the_axis_is_validated_and_is_part_of_key_and_name():
     with pytest.raises(
-        spec.SpecError, match=r"launch = 'magic': Unknown value 'magic'. Expected one of: kernels, graph"
+        spec.SpecError, match=r"execution = 'magic': Unknown value 'magic'. Expected one of: kernels, graph"
     ):
-        spec_of(launch="magic")
+        spec_of(execution="magic")
     here, there = Configuration(device="cuda", **FUSED), Configuration(device="cuda", **GRAPH)
     assert grid.configuration_key(here) != grid.configuration_key(there)
     assert any(file.match("kernels/gpu/slots.py") for file in spec.files_of(there))
-    assert grid.setup_of(there).launch == "graph"
-    assert grid.describe_configuration(there) == f"{grid.describe_configuration(here)} launch=graph"
+    assert grid.setup_of(there).execution == "cuda_graph"
+    assert grid.describe_configuration(there) == f"{grid.describe_configuration(here)} execution=cuda_graph"
 
 
 def test_the_command_line_refuses_a_graph_on_the_cpu():
     with pytest.raises(spec.SpecError, match="A step in one graph runs on a CUDA device"):
-        training.configuration_of({"launch": "graph"})
-    assert training.configuration_of({"launch": "graph", "device": "cuda"}).gradient == "fused"
+        training.configuration_of({"execution": "cuda_graph"})
+    assert training.configuration_of({"execution": "cuda_graph", "device": "cuda"}).gradient == "fused"
 
 
 def with_graphs() -> list[dict]:
     """Rows of a sweep on a device: dense, kernel by kernel, and the same in one graph, a little faster."""
     law = made.Law(gradient="fused", update="lazy")
     shared = {"device": "cuda", "gpu": "NVIDIA H200"}
-    graph = made.sweep(laws=(made.Law(gradient="fused", update="lazy", fixed=5e-5),), seed=1, **shared, launch="graph")
+    graph = made.sweep(
+        laws=(made.Law(gradient="fused", update="lazy", fixed=5e-5),), seed=1, **shared, execution="cuda_graph"
+    )
     phases = {f"seconds_{name}": 0.0 for name in ("forward", "loss", "gradient", "update")}
     graph = [row | phases | {"seconds_graph": 0.8 * row["seconds_step"]} for row in graph]
     return [*made.sweep(laws=(made.DENSE, law), **shared), *graph]
@@ -106,8 +110,8 @@ def with_graphs() -> list[dict]:
 def test_words_and_lines_tell_a_graph_from_kernels():
     row = with_graphs()[-1]
     assert formatting.name_configuration(row) == "sparse on cuda, lazy, fused gradient, CUDA graph"
-    assert formatting.name_configuration(row | {"launch": None}) == formatting.name_configuration(
-        row | {"launch": "kernels"}
+    assert formatting.name_configuration(row | {"execution": None}) == formatting.name_configuration(
+        row | {"execution": "step"}
     )
 
 
@@ -116,7 +120,7 @@ def test_both_launches_are_lines_of_one_group_with_break_evens_of_their_own():
     (group,) = configurations.groups(frame)
     assert len(configurations.sparse_lines(group.rows)) == 2
     evens = breakeven(frame)
-    assert [even.line["launch"] for even in evens] == ["kernels", "graph"]
+    assert [even.line["execution"] for even in evens] == ["step", "cuda_graph"]
     assert len({formatting.name_configuration(even.settings) for even in evens}) == 2
     assert (evens[1].low, evens[1].high) != (evens[0].low, evens[0].high)
 
@@ -124,9 +128,9 @@ def test_both_launches_are_lines_of_one_group_with_break_evens_of_their_own():
 def test_a_lazy_graph_is_compared_with_the_standard_update_of_the_same_kernels():
     shared = {"densities": (0.1,), "device": "cuda", "rounds": 1}
     standard = made.sweep(laws=(made.DENSE, made.Law(gradient="fused")), **shared)
-    worse = made.sweep(laws=(made.Law(gradient="fused", update="lazy", quality=0.5),), **shared, launch="graph")
+    worse = made.sweep(laws=(made.Law(gradient="fused", update="lazy", quality=0.5),), **shared, execution="cuda_graph")
     ((lazy, fair),) = trained_worse([*standard, *worse])
-    assert (lazy["launch"], fair["format"], fair["update"]) == ("graph", "csr", "standard")
+    assert (lazy["execution"], fair["format"], fair["update"]) == ("cuda_graph", "csr", "standard")
 
 
 @pytest.mark.parametrize("name", ["time_density", "phases", "memory_density", "learning"])
@@ -141,11 +145,11 @@ def test_rows_of_older_files_without_the_columns_are_of_kernels(tmp_path):
     file = tmp_path / "trials.jsonl"
     with file.open("w") as out:
         for row in made.sweep():
-            old = {name: value for name, value in row.items() if name not in ("launch", "seconds_graph")}
+            old = {name: value for name, value in row.items() if name not in ("execution", "seconds_graph")}
             out.write(json.dumps(old) + "\n")
     rows = store.read(file)
-    assert {row["launch"] for row in rows} == {None}
+    assert {row["execution"] for row in rows} == {None}
     frame = store.frame(rows)
-    assert {row["launch"] for group in configurations.groups(frame) for row in group.rows} == {"kernels"}
+    assert {row["execution"] for group in configurations.groups(frame) for row in group.rows} == {"step"}
     (one,), (other,) = breakeven(frame), breakeven(store.frame(made.sweep()))
     assert one.density == other.density

@@ -45,9 +45,9 @@ def test_the_sparse_peak_has_one_copy_of_the_data(dtype: str, epochs: int) -> No
     assert abs(row["bytes_peak"] - row["bytes_predicted"]) <= 0.1 * row["bytes_predicted"] + ALLOWED
 
 
-@pytest.mark.parametrize("launch", ["kernels", "epoch"])
-def test_dense_steps_on_csr_data_need_no_dense_data(launch: str) -> None:
-    row = measured(**DENSE, density=0.01, hold="csr", launch=launch)
+@pytest.mark.parametrize("execution", ["step", "epoch"])
+def test_dense_steps_on_csr_data_need_no_dense_data(execution: str) -> None:
+    row = measured(**DENSE, density=0.01, storage="csr", execution=execution)
     assert row["status"] == "ok", row["reason"]
     assert row["bytes_peak"] <= 1.1 * row["bytes_predicted"] + ALLOWED
     assert row["bytes_peak"] < row["features"] * row["rows_trained"] * 4 / 2
@@ -60,5 +60,5 @@ def test_an_epoch_in_one_call_is_predicted_without_a_copy_of_a_batch() -> None:
         return grid.predicted_bytes(Configuration(**{**SIZES, **DENSE, **settings}), **sizes)["batch"]
 
     assert bytes_of_batch() == 200 * 2_000 * 4
-    assert bytes_of_batch(launch="epoch") == 0
-    assert 0 < bytes_of_batch(launch="epoch", hold="csr") <= bytes_of_batch(hold="csr")
+    assert bytes_of_batch(execution="epoch") == 0
+    assert 0 < bytes_of_batch(execution="epoch", storage="csr") <= bytes_of_batch(storage="csr")

@@ -13,7 +13,7 @@ from workbench.sweeps.runner import Supervisor
 from workbench.sweeps.spec import Configuration
 
 SIZES = {"features": 20_000, "width": 1, "nnz_batch": 256 * 40.0, "touched": 5_000.0, "rows_trained": 10_000}
-EPOCH = {"model": "logistic", "optimizer": "sgd", "launch": "epoch"}
+EPOCH = {"model": "logistic", "optimizer": "sgd", "execution": "epoch"}
 
 
 def predicted(**settings) -> float | None:
@@ -21,7 +21,7 @@ def predicted(**settings) -> float | None:
 
 
 def test_a_denser_batch_takes_sparse_longer_and_dense_as_long():
-    dense = {**DENSE, "launch": "epoch"}
+    dense = {**DENSE, "execution": "epoch"}
     thin, thick = (SIZES | {"nnz_batch": 256 * count, "touched": min(256 * count, 2e4)} for count in (4.0, 4000.0))
     sparse = [seconds_of(Configuration(**EPOCH), sizes) for sizes in (thin, thick)]
     both = [seconds_of(Configuration(**EPOCH | dense), sizes) for sizes in (thin, thick)]
@@ -30,7 +30,9 @@ def test_a_denser_batch_takes_sparse_longer_and_dense_as_long():
     assert sparse[1] > both[1], "at 20 % density dense wins"
 
 
-@pytest.mark.parametrize("settings", [{"device": "cuda", "launch": "graph"}, {"launch": "dual"}, {"trainers": 2}])
+@pytest.mark.parametrize(
+    "settings", [{"device": "cuda", "execution": "cuda_graph"}, {"execution": "dual"}, {"trainers": 2}]
+)
 def test_nothing_is_predicted_of_what_no_formula_is_fitted_for(settings):
     assert predicted(**settings) is None
 

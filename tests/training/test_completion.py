@@ -32,7 +32,7 @@ def test_what_is_completed_is_told():
     assert complete_settings({"format": "dense", "gradient": "row_sparse"})[0]["engine"] == "dense", (
         "which the refusal is about"
     )
-    assert complete_settings({"launch": "graph", "device": "cuda"})[0]["gradient"] == "fused"
+    assert complete_settings({"execution": "cuda_graph", "device": "cuda"})[0]["gradient"] == "fused"
     assert complete_settings({"format": "csr", "engine": "vendor"})[0]["gradient"] == "dense"
 
 

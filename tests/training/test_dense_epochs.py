@@ -29,12 +29,12 @@ def run_of(x: object, y: np.ndarray, **settings: object) -> training.Run:
     return training.make_run(training.Setup(**chosen), x, y, width=CLASSES)
 
 
-@pytest.mark.parametrize("hold", ["format", "csr", "uint8", "float16"])
+@pytest.mark.parametrize("storage", ["format", "csr", "uint8", "float16"])
 @pytest.mark.parametrize("shuffle", [True, False])
 def test_a_dense_epoch_in_one_call_trains_what_dense_steps_do(
-    x: np.ndarray, y: np.ndarray, hold: str, shuffle: bool
+    x: np.ndarray, y: np.ndarray, storage: str, shuffle: bool
 ) -> None:
-    steps, calls = run_of(x, y, shuffle=shuffle), run_of(x, y, shuffle=shuffle, launch="epoch", hold=hold)
+    steps, calls = run_of(x, y, shuffle=shuffle), run_of(x, y, shuffle=shuffle, execution="epoch", storage=storage)
     losses = [event.loss for event in steps.events(2)]
     in_calls = np.concatenate([event.losses for event in calls.events(2)])
     np.testing.assert_allclose(in_calls, losses, rtol=1e-5)
@@ -43,9 +43,9 @@ def test_a_dense_epoch_in_one_call_trains_what_dense_steps_do(
     np.testing.assert_allclose(calls.predict(x), steps.predict(x), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("hold", ["format", "csr", "uint8", "float16"])
-def test_the_call_that_is_timed_is_checked(x: np.ndarray, y: np.ndarray, hold: str) -> None:
-    run = run_of(x, y, launch="epoch", hold=hold)
+@pytest.mark.parametrize("storage", ["format", "csr", "uint8", "float16"])
+def test_the_call_that_is_timed_is_checked(x: np.ndarray, y: np.ndarray, storage: str) -> None:
+    run = run_of(x, y, execution="epoch", storage=storage)
     assert not check_step(run).reason
     untouched, sound = run.weights.copy(), run.calls.steps.do
     run.calls.steps.do = lambda *args: sound(*args[:-3], args[-3][::-1][:5].copy(), 5, 5)
@@ -55,7 +55,7 @@ def test_the_call_that_is_timed_is_checked(x: np.ndarray, y: np.ndarray, hold: s
 
 def test_rows_are_weighed_and_a_saved_training_goes_on_with_the_same_bits(x: np.ndarray, y: np.ndarray) -> None:
     weights = np.random.default_rng(5).random(ROWS).astype(np.float32)
-    steps, calls, other = run_of(x, y), run_of(x, y, launch="epoch"), run_of(x, y, launch="epoch")
+    steps, calls, other = run_of(x, y), run_of(x, y, execution="epoch"), run_of(x, y, execution="epoch")
     for run in (steps, calls, other):
         run.take(x, y, weights)
     list(steps.events(1)), list(calls.events(1))
@@ -68,8 +68,8 @@ def test_rows_are_weighed_and_a_saved_training_goes_on_with_the_same_bits(x: np.
 
 def test_dense_epochs_have_one_way_to_be_done(x: np.ndarray, y: np.ndarray) -> None:
     for name, value in (("update", "lazy"), ("gradient", "row_sparse"), ("ahead", True)):
-        with pytest.raises(training.SetupError, match=r"launch is kernels|dense gradient|row_sparse"):
-            run_of(x, y, launch="epoch", **{name: value})
-    assert training.impossible_reason(training.Setup(**DENSE, model="bpr", launch="epoch")).startswith(
+        with pytest.raises(training.SetupError, match=r"execution is step|dense gradient|row_sparse"):
+            run_of(x, y, execution="epoch", **{name: value})
+    assert training.impossible_reason(training.Setup(**DENSE, model="bpr", execution="epoch")).startswith(
         "Epochs in one call are for"
     )

@@ -16,7 +16,7 @@ from workbench.training import epoch_calls
 
 ROWS, DECAY = 90, 0.02
 SETUP = training.Setup(
-    model="logistic", launch="dual", optimizer="sgd", update="exact", batch_rows=20, options={"decay": DECAY}
+    model="logistic", execution="dual", optimizer="sgd", update="exact", batch_rows=20, options={"decay": DECAY}
 )
 
 DENSE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}
@@ -53,16 +53,16 @@ def test_dual_ascent_comes_to_the_optimum_of_scikit_learn(made, model):
     assert run.losses[-1] < run.losses[0]
 
 
-@pytest.mark.parametrize("hold", ["format", "csr"])
+@pytest.mark.parametrize("storage", ["format", "csr"])
 @pytest.mark.parametrize("model", ["linear", "logistic", "multilabel", "softmax"])
-def test_dense_rows_come_to_what_rows_in_csr_form_come_to(made, model, hold):
-    sparse, dense = (replace(SETUP, model=model, **settings) for settings in ({}, {**DENSE, "hold": hold}))
+def test_dense_rows_come_to_what_rows_in_csr_form_come_to(made, model, storage):
+    sparse, dense = (replace(SETUP, model=model, **settings) for settings in ({}, {**DENSE, "storage": storage}))
     one, other = run_of(made, sparse, epochs=4), run_of(made, dense, epochs=4)
     np.testing.assert_allclose(other.losses, one.losses, rtol=1e-4)
     np.testing.assert_allclose(other.weights, one.weights, rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(other.intercept, one.intercept, rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(other.calls.steps.dual, one.calls.steps.dual, rtol=1e-3, atol=1e-4)
-    assert (other.step, other.bytes_held > one.bytes_held) == (one.step, hold == "format")
+    assert (other.step, other.bytes_held > one.bytes_held) == (one.step, storage == "same")
 
 
 def test_dense_ascent_is_saved_and_resumed_with_the_same_bits(made):
@@ -76,14 +76,14 @@ def test_dense_ascent_is_saved_and_resumed_with_the_same_bits(made):
 
 def test_an_estimator_trains_by_it_and_takes_all_rows_at_once(made):
     y = made.y > 0
-    chosen = {"optimizer": "sgd", "lazy": "exact", "alpha": DECAY, "launch": "dual", "random_state": 0}
+    chosen = {"optimizer": "sgd", "lazy": "exact", "alpha": DECAY, "execution": "dual", "random_state": 0}
     estimator = SparseClassifier(max_iter=100, **chosen).fit(made.x.astype("float32"), y)
     w, _ = optimum(made, y)
     np.testing.assert_allclose(estimator.coef_, w.T, atol=1e-3)
     with pytest.raises(ValueError, match="Dual ascent trains on all rows at once: call fit"):
         estimator.partial_fit(made.x, y)
-    with pytest.raises(ValueError, match="The 'launch' parameter of SparseClassifier must be"):
-        SparseClassifier(launch="graph").fit(made.x, y)
+    with pytest.raises(ValueError, match="The 'execution' parameter of SparseClassifier must be"):
+        SparseClassifier(execution="cuda_graph").fit(made.x, y)
 
 
 def test_a_row_of_weight_two_is_two_rows(made):
@@ -123,8 +123,8 @@ def test_the_ascent_itself_is_checked_before_it_is_timed(made, monkeypatch, held
 
 @pytest.mark.parametrize("held", [{"update": "exact"}, DENSE], ids=["csr", "dense"])
 def test_a_trial_of_dual_ascent_fills_its_row(held):
-    row = trial_row(launch="dual", optimizer="sgd", **held, decay=0.01, epochs=2, density=0.1, rows=100)
-    assert (row["status"], row["reason"], row["launch"]) == ("ok", "", "dual")
+    row = trial_row(execution="dual", optimizer="sgd", **held, decay=0.01, epochs=2, density=0.1, rows=100)
+    assert (row["status"], row["reason"], row["execution"]) == ("ok", "", "dual")
     assert row["seconds_batches"] > 0
     assert row["loss_last"] < row["loss_first"]
 
@@ -133,13 +133,16 @@ def test_a_trial_of_dual_ascent_fills_its_row(held):
     ("settings", "expected"),
     [
         ({"options": {}}, "needs a decay above 0, which the weights are divided by"),
-        ({"optimizer": "adagrad"}, "take optimizer sgd and update exact; with adagrad and exact launch is kernels"),
-        ({"update": "lazy"}, "with sgd and lazy launch is kernels or epoch"),
+        ({"optimizer": "adagrad"}, "take optimizer sgd and update exact; with adagrad and exact execution is step"),
+        ({"update": "lazy"}, "with sgd and lazy execution is step or epoch"),
         ({"options": {"decay": 0.1, "learning_rate": 1.0}}, "takes the decay alone: leave learning_rate out"),
-        ({"format": "coo"}, "with format coo launch is kernels"),
-        (DENSE | {"ahead": True}, "on dense rows has format dense, .*with ahead launch is kernels"),
+        ({"format": "coo"}, "with format coo execution is step"),
+        (DENSE | {"ahead": True}, "on dense rows has format dense, .*with ahead execution is step"),
         (DENSE | {"optimizer": "adam"}, "take optimizer sgd and update standard; with adam and standard launch"),
-        (DENSE | {"hold": "uint8"}, "values of the type of the weights: with hold uint8 launch is kernels or epoch"),
+        (
+            DENSE | {"storage": "uint8"},
+            "values of the type of the weights: with storage uint8 execution is step or epoch",
+        ),
         ({"model": "factorization_machine"}, "for linear, logistic, multilabel, softmax; for factor"),
     ],
     ids=str,

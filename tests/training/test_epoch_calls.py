@@ -27,9 +27,11 @@ def both(made: data.Dataset, model: str = "softmax", epochs: int = 2, **settings
     """The run step by step and the one in calls, after some epochs, with their losses as `seen`."""
     y, width = targets(made, model, "float32")
     runs = []
-    for launch in ("kernels", "epoch"):
+    for execution in ("step", "epoch"):
         shared = {"batch_rows": 20, "optimizer": "adagrad", "options": {"decay": 0.01}} | settings
-        run = training.Run(training.Setup(model=model, launch=launch, **shared), made.x.astype("float32"), y, width)
+        run = training.Run(
+            training.Setup(model=model, execution=execution, **shared), made.x.astype("float32"), y, width
+        )
         events = list(run.events(epochs))
         run.seen = np.concatenate([[], *([e.loss] if e.losses is None else e.losses for e in events)])
         runs.append(run)
@@ -76,8 +78,8 @@ def test_the_weights_of_rows_count_as_step_by_step(made):
 def test_a_schedule_is_asked_for_every_step(made):
     y, width = targets(made, "softmax", "float32")
     runs = []
-    for launch in ("kernels", "epoch"):
-        run = training.Run(training.Setup(batch_rows=20, launch=launch), made.x.astype("float32"), y, width)
+    for execution in ("step", "epoch"):
+        run = training.Run(training.Setup(batch_rows=20, execution=execution), made.x.astype("float32"), y, width)
         run.updater.schedule = schedules.StepDecay(every=2, factor=0.5)
         run.seen = np.concatenate([[e.loss] if e.losses is None else e.losses for e in run.events(2)])
         runs.append(run)
@@ -115,7 +117,7 @@ OF_EPOCHS = {
 
 def short_epochs(made, **settings):
     y, width = targets(made, "softmax", "float32")
-    chosen = {"batch_rows": 20, "launch": "epoch", "format": "csr", "shuffle": True, **settings}
+    chosen = {"batch_rows": 20, "execution": "epoch", "format": "csr", "shuffle": True, **settings}
     x = made.x.astype("float32")
     return training.Run(training.Setup(**chosen), x.toarray() if chosen["format"] == "dense" else x, y, width)
 
@@ -148,7 +150,7 @@ def test_the_event_of_several_epochs_has_the_mean_loss_of_the_rows_of_each(made)
     assert [one.epochs for one in short_epochs(made).calls.events_of_epochs(0, 6, 2)] == [1, 2, 2, 1]
 
 
-DUAL = {"launch": "dual", "optimizer": "sgd", "update": "exact", "options": {"decay": 0.1}}
+DUAL = {"execution": "dual", "optimizer": "sgd", "update": "exact", "options": {"decay": 0.1}}
 
 
 @pytest.mark.parametrize("settings", [{"update": "exact", "options": {"decay": 0.1}}, DUAL, {"last": "pad"}])
@@ -174,7 +176,7 @@ def test_the_rest_of_an_epoch_is_trained_by_the_loop_of_its_whole_batches(calls_
     make = calls.make_serial
     monkeypatch.setattr(calls, "make_serial", lambda *given: compiled.append(given) or make(*given))
     x, y = synthetic(2000, 5000, 20, seed=0)  # of which 16 rows are left over by batches of 32
-    setup = training.Setup(model="logistic", optimizer="adagrad", format="csr", launch="epoch", batch_rows=32)
+    setup = training.Setup(model="logistic", optimizer="adagrad", format="csr", execution="epoch", batch_rows=32)
     run = training.make_run(setup, x, y[:, None].astype(np.float32), 1)
     run.calls.rows_most = None if calls_epoch == 1 else 700
     events = list(run.epoch(0))
@@ -194,16 +196,16 @@ def test_the_call_itself_is_checked_before_it_is_timed(made, model, monkeypatch)
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ({"format": "coo"}, "with format coo launch is kernels"),
-        ({"ahead": True}, "nothing ahead; with ahead launch is kernels"),
-        ({"device": "cuda", "intercept": False}, "with device cuda launch is kernels"),
-        ({"update": "standard", "gradient": "dense"}, "with gradient dense launch is kernels"),
+        ({"format": "coo"}, "with format coo execution is step"),
+        ({"ahead": True}, "nothing ahead; with ahead execution is step"),
+        ({"device": "cuda", "intercept": False}, "with device cuda execution is step"),
+        ({"update": "standard", "gradient": "dense"}, "with gradient dense execution is step"),
         ({"model": "factorization_machine"}, "are for linear, logistic, multilabel, softmax; for factor"),
     ],
     ids=str,
 )
 def test_what_goes_into_no_call_is_refused_with_what_does(settings, expected):
-    reason = training.impossible_reason(training.Setup(launch="epoch", **settings))
+    reason = training.impossible_reason(training.Setup(execution="epoch", **settings))
     assert reason.startswith("Epochs in one call ")
     assert re.search(expected, reason)
 
@@ -234,8 +236,10 @@ def test_rows_catch_up_by_the_schedule_and_across_calls_and_full_records(made, o
         monkeypatch.setattr(module, "STEPS", 32)
     y, width = targets(made, "softmax", "float32")
     runs = []
-    for launch in ("kernels", "epoch"):
-        setup = training.Setup(batch_rows=4, launch=launch, optimizer=optimizer, update="exact", options={"decay": 0.1})
+    for execution in ("step", "epoch"):
+        setup = training.Setup(
+            batch_rows=4, execution=execution, optimizer=optimizer, update="exact", options={"decay": 0.1}
+        )
         run = training.Run(setup, made.x.astype("float32"), y, width)
         run.updater.schedule = schedules.StepDecay(every=3, factor=0.9)
         if run.calls:
@@ -263,9 +267,9 @@ def test_a_norm_over_all_gradients_is_refused(made):
 
 
 def test_what_is_not_said_is_completed_by_what_goes_into_calls():
-    chosen, _ = complete_settings({"launch": "epoch"}, fastest=True)
+    chosen, _ = complete_settings({"execution": "epoch"}, fastest=True)
     assert (chosen["gradient"], chosen["update"]) == ("row_sparse", "lazy")
-    assert with_epoch_calls(training.Setup(gradient="fused")).launch == "epoch"
+    assert with_epoch_calls(training.Setup(gradient="fused")).execution == "epoch"
     kept = training.Setup(shuffle=False)
     assert with_epoch_calls(kept) is kept
 
@@ -274,7 +278,7 @@ def test_what_is_not_said_is_completed_by_what_goes_into_calls():
 @pytest.mark.parametrize("settings", [{"optimizer": "sgd"}, {}, {"update": "exact"}, {"batch_rows": 1}], ids=str)
 def test_a_column_written_out_of_range_is_refused_before_anything_changes(made, settings, wrong):
     y, width = targets(made, "softmax", "float32")
-    shared = {"batch_rows": 20, "optimizer": "adagrad", "shuffle": False, "launch": "epoch"} | settings
+    shared = {"batch_rows": 20, "optimizer": "adagrad", "shuffle": False, "execution": "epoch"} | settings
     setup = training.Setup(model="softmax", **shared)
     run, before = (training.Run(setup, made.x.astype("float32"), y, width) for _ in range(2))
     for each in (run, before):

@@ -1,4 +1,4 @@
-"""How data is held while it trains: the same training as dense whatever `hold` says, and errors that say why not."""
+"""How data is held while it trains: the same training as dense whatever `storage` says, and errors that say why not."""
 
 import numpy as np
 import pytest
@@ -18,18 +18,18 @@ def counts(rows=70, features=33, density=0.3, dtype=np.float32) -> scipy.sparse.
     return formats.to_format(dense.astype(dtype), "csr")
 
 
-def trained(x, hold="format", epochs=3, **settings):
-    setup = training.Setup(model="softmax", batch_rows=16, hold=hold, **DENSE, **settings)
+def trained(x, storage="same", epochs=3, **settings):
+    setup = training.Setup(model="softmax", batch_rows=16, storage=storage, **DENSE, **settings)
     run = training.make_run(setup, x, np.arange(x.shape[0]) % 3, 3)
     return run, [event.loss for event in run.events(epochs)]
 
 
-@pytest.mark.parametrize("hold", WAYS)
+@pytest.mark.parametrize("storage", WAYS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("ways", [{}, {"ahead": True}, {"shuffle": False}, {"last": "pad"}], ids=str)
-def test_training_has_the_bits_of_dense_data(hold, dtype, ways):
+def test_training_has_the_bits_of_dense_data(storage, dtype, ways):
     x = counts(dtype=dtype)
-    run, losses = trained(x, hold, dtype=dtype, **ways)
+    run, losses = trained(x, storage, dtype=dtype, **ways)
     dense, expected = trained(x.toarray(), dtype=dtype, **ways)
     assert losses == expected
     np.testing.assert_array_equal(run.weights, dense.weights)
@@ -38,18 +38,18 @@ def test_training_has_the_bits_of_dense_data(hold, dtype, ways):
     assert run.kept == {}
 
 
-@pytest.mark.parametrize("hold", WAYS)
-def test_what_is_held_is_smaller_than_dense(hold):
+@pytest.mark.parametrize("storage", WAYS)
+def test_what_is_held_is_smaller_than_dense(storage):
     x = counts(rows=400, features=50, density=0.1)
-    held = trained(x, hold)[0].batches.x
-    assert formats.nbytes(held) == {"csr": formats.nbytes(x), "uint8": 20_000, "float16": 40_000}[hold]
+    held = trained(x, storage)[0].batches.x
+    assert formats.nbytes(held) == {"csr": formats.nbytes(x), "uint8": 20_000, "float16": 40_000}[storage]
 
 
-@pytest.mark.parametrize("hold", WAYS)
+@pytest.mark.parametrize("storage", WAYS)
 @pytest.mark.parametrize("ahead", [False, True])
-def test_beside_what_is_held_there_is_a_batch_or_two(hold, ahead):
+def test_beside_what_is_held_there_is_a_batch_or_two(storage, ahead):
     x = counts(rows=64, features=4096, density=0.01)
-    run, _ = trained(x, hold, ahead=ahead)
+    run, _ = trained(x, storage, ahead=ahead)
     batch = 16 * 4096 * 4
     beside = run.batches.nbytes - formats.nbytes(run.batches.x)
     assert beside == batch or (ahead and beside == 2 * batch)
@@ -65,10 +65,10 @@ def test_rows_that_are_given_as_csr_train_dense_with_the_same_bits(ways):
     assert len({array.ctypes.data for array in kept}) == len(kept) == (0 if run.setup.shuffle else 5)
 
 
-@pytest.mark.parametrize("hold", WAYS)
-def test_dense_data_is_taken_too(hold):
+@pytest.mark.parametrize("storage", WAYS)
+def test_dense_data_is_taken_too(storage):
     x = counts()
-    assert trained(x.toarray(), hold)[1] == trained(x, hold)[1]
+    assert trained(x.toarray(), storage)[1] == trained(x, storage)[1]
 
 
 def test_other_rows_are_held_the_same_way():
@@ -79,7 +79,7 @@ def test_other_rows_are_held_the_same_way():
 
 
 @pytest.mark.parametrize(
-    ("hold", "value", "message"),
+    ("storage", "value", "message"),
     [
         ("uint8", 0.5, "The value 0.5 at row 3, column 5 is not exact in uint8"),
         ("uint8", 256.0, "The value 256 at row 3, column 5 is not exact in uint8"),
@@ -89,22 +89,22 @@ def test_other_rows_are_held_the_same_way():
         ("float16", 0.1, "The value 0.100000001 at row 3, column 5 is not exact in float16"),
     ],
 )
-def test_a_value_that_is_not_exact_is_named(hold, value, message):
+def test_a_value_that_is_not_exact_is_named(storage, value, message):
     x = counts().toarray()
     x[3, 5] = value
     with pytest.raises(formats.FormatError, match=message):
-        trained(x, hold)
-    with pytest.raises(formats.FormatError, match="hold = csr or hold = format"):
-        trained(formats.to_format(x, "csr"), hold)
+        trained(x, storage)
+    with pytest.raises(formats.FormatError, match="storage = csr or storage = same"):
+        trained(formats.to_format(x, "csr"), storage)
 
 
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ({"hold": "csr"}, "format csr is held as it is: take hold format, or format dense"),
-        ({"hold": "bits", **DENSE}, "Unknown hold 'bits'. Expected one of: format, csr, uint8, float16"),
-        ({"hold": "csr", **DENSE, "device": "cuda"}, "Data is held as csr on cpu alone; on cuda take hold format"),
-        ({"hold": "csr", **DENSE, "model": "graph_convolution"}, "graph_convolution model completes its batches"),
+        ({"storage": "csr"}, "format csr is held as it is: take storage same, or format dense"),
+        ({"storage": "bits", **DENSE}, "Unknown hold 'bits'. Expected one of: format, csr, uint8, float16"),
+        ({"storage": "csr", **DENSE, "device": "cuda"}, "Data is held as csr on cpu alone; on cuda take storage same"),
+        ({"storage": "csr", **DENSE, "model": "graph_convolution"}, "graph_convolution model completes its batches"),
     ],
 )
 def test_what_cannot_be_held_so_is_refused_in_words(settings, expected):
@@ -116,18 +116,18 @@ def test_stored_rows_come_as_csr_and_in_no_smaller_type(tmp_path):
     setup = training.Setup(model="softmax", batch_rows=16, shuffle=False, **DENSE)
     _, losses = trained(kept.x, "csr", shuffle=False)
     assert losses == [event.loss for event in training.make_run(setup, kept.x, np.arange(100) % 3, 3).events(3)]
-    with pytest.raises(data.DataError, match="hold uint8 needs it in memory: take hold format"):
+    with pytest.raises(data.DataError, match="storage uint8 needs it in memory: take storage same"):
         trained(kept.x, "uint8")
 
 
 @pytest.mark.parametrize("ways", [{}, {"ahead": True}, {"shuffle": False}], ids=str)
 def test_a_trial_of_data_held_as_csr_has_a_row(ways):
-    row = trial_row(hold="csr", density=0.1, epochs=1, **DENSE, **ways)
-    assert (row["status"], row["reason"], row["hold"]) == ("ok", "", "csr")
+    row = trial_row(storage="csr", density=0.1, epochs=1, **DENSE, **ways)
+    assert (row["status"], row["reason"], row["storage"]) == ("ok", "", "csr")
     assert [fact["op"] for fact in row["densified"]] == ["batch from csr"]
 
 
 def test_a_trial_of_values_that_are_not_exact_is_unsupported():
-    row = trial_row(hold="float16", density=0.1, **DENSE)
+    row = trial_row(storage="float16", density=0.1, **DENSE)
     assert row["status"] == "unsupported"
     assert "is not exact in float16" in row["reason"]

@@ -18,7 +18,7 @@ from workbench.training.standard import Standard, standard_of
 NEAR = 1e-3
 """Distance to the minimum, as a share of the objective, with which a training has reached it."""
 
-DUAL = {"launch": "dual", "optimizer": "sgd", "lazy": "exact"}
+DUAL = {"execution": "dual", "optimizer": "sgd", "lazy": "exact"}
 WAYS = {
     "search": lambda x, draw: {},
     "given decay": lambda x, draw: {"alpha": 10.0 ** draw(-8, 0)},
@@ -220,7 +220,7 @@ def test_the_function_train_warns_and_trains_a_given_decay_to_the_minimum():
     x, scores = table(5)
     assert excess(wb.train(x, scores, alpha=1e-3, random_state=0), x, scores) < NEAR
     with pytest.warns(ConvergenceWarning, match="before the minimum"):
-        wb.train(*hard_rows(), alpha=1e-8, launch="dual", optimizer="sgd", lazy="exact", max_iter=1)
+        wb.train(*hard_rows(), alpha=1e-8, execution="dual", optimizer="sgd", lazy="exact", max_iter=1)
 
 
 # The command.
@@ -241,7 +241,11 @@ def held_out_accuracy(output):
 
 @pytest.mark.parametrize(
     "given",
-    [[], ["--optimizer", "adagrad", "--epochs", "20"], ["--launch", "dual", "--optimizer", "sgd", "--decay", "1e-3"]],
+    [
+        [],
+        ["--optimizer", "adagrad", "--epochs", "20"],
+        ["--execution", "dual", "--optimizer", "sgd", "--decay", "1e-3"],
+    ],
     ids=str,
 )
 def test_the_command_learns_years(years, given):
@@ -253,7 +257,7 @@ def test_the_command_learns_years(years, given):
 
 
 def test_the_command_notes_that_dual_ascent_was_cut_off(years):
-    given = ["--launch", "dual", "--optimizer", "sgd", "--decay", "1e-8", "--epochs", "1"]
+    given = ["--execution", "dual", "--optimizer", "sgd", "--decay", "1e-8", "--epochs", "1"]
     assert "Note: dual ascent ended" in run("train", *years, *given).output
 
 

@@ -22,7 +22,7 @@ def trained(**settings) -> tuple[training.Training, scipy.sparse.csr_array]:
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(
-    "settings", [{}, {"update": "exact", "options": {"decay": 0.1}}, {"launch": "epoch", "gradient": "row_sparse"}]
+    "settings", [{}, {"update": "exact", "options": {"decay": 0.1}}, {"execution": "epoch", "gradient": "row_sparse"}]
 )
 def test_one_product_is_what_batches_give(settings, dtype, intercept, monkeypatch):
     run, x = trained(dtype=dtype, intercept=intercept, **settings)

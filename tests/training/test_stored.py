@@ -51,8 +51,8 @@ def test_batches_of_stored_rows_are_never_kept(kept, ahead):
 
 
 def test_epochs_in_one_call_are_refused_for_rows_that_stay_on_disk(kept):
-    with pytest.raises(data.DataError, match="epochs in one call read rows in memory: launch kernels, or load it"):
-        losses(kept.x, kept.y, launch="epoch")
+    with pytest.raises(data.DataError, match="epochs in one call read rows in memory: execution step, or load it"):
+        losses(kept.x, kept.y, execution="epoch")
 
 
 def test_shuffled_training_learns_as_it_does_from_memory(kept):

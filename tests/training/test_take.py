@@ -81,9 +81,10 @@ TARGETS = {
 }
 
 
-def trained(launch: str, y: np.ndarray, model: str, width: int, gradient: str = "row_sparse") -> np.ndarray:
+def trained(execution: str, y: np.ndarray, model: str, width: int, gradient: str = "row_sparse") -> np.ndarray:
     setup = training.Setup(
-        model=model, format="csr", gradient=gradient, launch=launch, batch_rows=50, optimizer="sgd", update="exact",
+        model=model, format="csr", gradient=gradient, execution=execution, batch_rows=50, optimizer="sgd",
+        update="exact",
         options={"decay": 1e-3}, intercept=False,
     )  # fmt: skip
     run = training.make_run(setup, X, y, width=width)
@@ -91,13 +92,13 @@ def trained(launch: str, y: np.ndarray, model: str, width: int, gradient: str = 
     return run.weights.copy()
 
 
-@pytest.mark.parametrize("launch", ["kernels", "epoch", "dual"])
+@pytest.mark.parametrize("execution", ["step", "epoch", "dual"])
 @pytest.mark.parametrize("name", TARGETS)
-def test_targets_of_any_numeric_type_and_shape_train_alike(name, launch):
+def test_targets_of_any_numeric_type_and_shape_train_alike(name, execution):
     y, is_classes = TARGETS[name], name.startswith("classes")
     model, width = ("softmax", 3) if is_classes else ("logistic", 1)
     expected = y.astype(np.int64) if is_classes else y.reshape(-1, 1).astype(np.float32)
-    np.testing.assert_array_equal(trained(launch, y, model, width), trained(launch, expected, model, width))
+    np.testing.assert_array_equal(trained(execution, y, model, width), trained(execution, expected, model, width))
 
 
 def test_a_fused_gradient_in_epochs_is_the_row_sparse_one():
@@ -106,7 +107,7 @@ def test_a_fused_gradient_in_epochs_is_the_row_sparse_one():
     np.testing.assert_array_equal(fused, summed)
 
 
-@pytest.mark.parametrize("launch", ["kernels", "epoch", "dual"])
-def test_logistic_refuses_targets_beyond_0_and_1(launch):
+@pytest.mark.parametrize("execution", ["step", "epoch", "dual"])
+def test_logistic_refuses_targets_beyond_0_and_1(execution):
     with pytest.raises(training.SetupError, match=r"are -2 to 3; expected 0 to 1"):
-        trained(launch, np.where(BINARY, 3.0, -2.0), "logistic", 1)
+        trained(execution, np.where(BINARY, 3.0, -2.0), "logistic", 1)

@@ -68,10 +68,10 @@ def test_a_step_that_does_not_wait_for_its_batch_is_found() -> None:
         next(there.events())
 
 
-@pytest.mark.parametrize("launch", ["kernels", "graph"])
-def test_a_run_that_ends_early_gives_back_no_memory_that_copies_are_at(launch: str) -> None:
+@pytest.mark.parametrize("execution", ["step", "cuda_graph"])
+def test_a_run_that_ends_early_gives_back_no_memory_that_copies_are_at(execution: str) -> None:
     _, there = both(**WAYS["fused"], ahead=True)
-    session, setup = there.session, training.Setup(**{**vars(there.setup), "launch": launch})
+    session, setup = there.session, training.Setup(**{**vars(there.setup), "execution": execution})
     run = DeviceRun(setup, there.batches.x, there.batches.y, 3, session)
     steps = run.events()
     next(steps)

@@ -15,14 +15,14 @@ from workbench.training import device
 from workbench.training.device import DeviceRun, most_entries
 from workbench.training.setup import complete_settings
 
-GRAPH = {way: WAYS[way] | {"launch": "graph"} for way in ("fused", "dense")}
+GRAPH = {way: WAYS[way] | {"execution": "cuda_graph"} for way in ("fused", "dense")}
 both_ways = pytest.mark.parametrize("way", GRAPH)
 
 
 def in_graph(way: str, model: str = "softmax", **settings) -> tuple[training.Run, DeviceRun]:
     """The same training on the CPU, and on the emulated device as a graph: batches of 16, 16, 16 and 2 rows."""
     here, there = both(model, **WAYS[way], **settings)
-    setup = training.Setup(**{**vars(there.setup), "launch": "graph"})
+    setup = training.Setup(**{**vars(there.setup), "execution": "cuda_graph"})
     return here, DeviceRun(setup, there.batches.x, there.batches.y, WIDTHS[model], EmulatedSession(emulator))
 
 
@@ -92,7 +92,7 @@ def test_rows_without_entries_and_a_batch_of_them() -> None:
     y = np.arange(50) % 3
     run = DeviceRun(training.Setup(**setup, device="cuda"), x.tocsr(), y, 3, EmulatedSession(emulator))
     there = [event.loss for event in run.events(2)]
-    here = training.Run(training.Setup(**{**setup, "launch": "kernels"}), x.tocsr(), y, 3)
+    here = training.Run(training.Setup(**{**setup, "execution": "step"}), x.tocsr(), y, 3)
     np.testing.assert_allclose(there, [event.loss for event in here.events(2)], rtol=1e-12)
     assert there[0] == np.log(3)
 
@@ -246,14 +246,14 @@ def test_there_is_room_for_every_batch(last: str, rows: int, shuffle: bool) -> N
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ({"device": "cpu"}, "A step in one graph runs on a CUDA device; on cpu launch is kernels."),
-        ({"format": "coo"}, "A step in one graph has format csr or dense; with format coo launch is kernels."),
+        ({"device": "cpu"}, "A step in one graph runs on a CUDA device; on cpu execution is step."),
+        ({"format": "coo"}, "A step in one graph has format csr or dense; with format coo execution is step."),
         ({"gradient": "row_sparse"}, "A step in one graph of format csr has gradient fused; with gradient row_sparse"),
         (
             {"gradient": "dense", "update": "standard"},
-            "A step in one graph of format csr has gradient fused, update lazy; with gradient dense launch is kernels.",
+            "A step in one graph of format csr has gradient fused, update lazy; with gradient dense execution is step.",
         ),
-        ({"launch": "magic"}, "Unknown launch 'magic'. Expected one of: kernels, graph, epoch, dual."),
+        ({"execution": "magic"}, "Unknown execution 'magic'. Expected one of: step, cuda_graph, epoch, dual."),
     ],
 )
 def test_what_is_no_graph_is_refused_in_words(settings: dict, expected: str) -> None:
@@ -263,7 +263,9 @@ def test_what_is_no_graph_is_refused_in_words(settings: dict, expected: str) -> 
 
 def test_engine_gradient_and_update_of_a_dense_graph_are_completed() -> None:
     graph = GRAPH["dense"]
-    assert complete_settings({"launch": "graph", "device": "cuda", "format": "dense"})[0] == graph | {"device": "cuda"}
+    assert complete_settings({"execution": "cuda_graph", "device": "cuda", "format": "dense"})[0] == graph | {
+        "device": "cuda"
+    }
     assert training.impossible_reason(training.Setup(**graph, device="cuda")) == ""
     reason = training.impossible_reason(training.Setup(**graph, intercept=False))
     assert reason.startswith("A step in one graph runs on a CUDA")
@@ -272,4 +274,4 @@ def test_engine_gradient_and_update_of_a_dense_graph_are_completed() -> None:
 def test_a_loss_that_no_graph_has_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training.setup, "LOSSES", ("squared", "logistic"))
     text = training.impossible_reason(training.Setup(**GRAPH["fused"], device="cuda"))
-    assert text == "A step in one graph has the loss squared, logistic; for softmax, launch is kernels."
+    assert text == "A step in one graph has the loss squared, logistic; for softmax, execution is step."

@@ -112,8 +112,8 @@ STORED = {
     "csr": {},
     "float64": {"dtype": "float64"},
     "dense": DENSE,
-    "held_float16": DENSE | {"hold": "float16"},
-    "held_uint8": DENSE | {"hold": "uint8"},
+    "held_float16": DENSE | {"storage": "float16"},
+    "held_uint8": DENSE | {"storage": "uint8"},
     "exact": {"update": "exact", "optimizer": "adam"},
     "no_intercept": {"intercept": False},
 }

@@ -598,5 +598,5 @@ class _Advising:
 
 def _candidate(configuration: Configuration) -> dict[str, Any]:
     """Return the settings of a configuration that distinguish candidates, as a dict."""
-    names = ("format", "hold", "engine", "gradient", "update", "launch", "device", "batch_rows", "density")
+    names = ("format", "storage", "engine", "gradient", "update", "execution", "device", "batch_rows", "density")
     return {name: getattr(configuration, name) for name in names}

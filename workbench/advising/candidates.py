@@ -13,27 +13,27 @@ FUSED = {"format": "csr", "engine": "ours", "gradient": "fused", "update": "lazy
 WHOLE = {"format": "csr", "engine": "ours", "gradient": "dense", "update": "standard"}
 """All rows of the weights are stepped, for a gradient that is dense."""
 
-EPOCH = {**FUSED, "gradient": "row_sparse", "launch": "epoch"}
+EPOCH = {**FUSED, "gradient": "row_sparse", "execution": "epoch"}
 """Nothing of Python runs between two steps, so it comes before the same steps by themselves."""
-DENSE_EPOCH = {**DENSE, "launch": "epoch"}
+DENSE_EPOCH = {**DENSE, "execution": "epoch"}
 
 ON_CPU = (
     EPOCH,
     DENSE_EPOCH,
     {**EPOCH, "update": "standard"},  # if a batch has entries in all columns, to step them all is to search for none
     DENSE,
-    {**DENSE_EPOCH, "hold": "csr"},  # as little memory as sparse, and nearly the time of dense
+    {**DENSE_EPOCH, "storage": "csr"},  # as little memory as sparse, and nearly the time of dense
     FUSED,
     WHOLE,
     {**WHOLE, "engine": "vendor"},
-    {**DENSE, "hold": "csr"},
+    {**DENSE, "storage": "csr"},
     {**FUSED, "gradient": "row_sparse"},
     {**WHOLE, "format": "csc"},
     {**FUSED, "format": "coo"},
 )
 ON_CUDA = (
-    {**FUSED, "launch": "graph"},
-    {**DENSE, "launch": "graph"},
+    {**FUSED, "execution": "cuda_graph"},
+    {**DENSE, "execution": "cuda_graph"},
     DENSE,
     FUSED,
     {**WHOLE, "engine": "vendor"},

@@ -101,12 +101,12 @@ def cost_terms(settings: Record, sizes: Sizes) -> np.ndarray:
 
 def _bytes_of_cut(settings: Record, sizes: Sizes) -> int:
     """Return the bytes moved to make a dense batch, by how the data is held; 0 for rows that are read in place."""
-    batch, hold = sizes.R * sizes.D * sizes.value, settings.get("hold") or "format"
-    if hold == "csr":
+    batch, storage = sizes.R * sizes.D * sizes.value, settings.get("storage") or "same"
+    if storage == "csr":
         return batch + sizes.z * (sizes.value + sizes.index)
-    if hold == "format":
-        return 0 if settings.get("launch") == "epoch" else 2 * batch
-    return batch + sizes.R * sizes.D * np.dtype(hold).itemsize
+    if storage == "same":
+        return 0 if settings.get("execution") == "epoch" else 2 * batch
+    return batch + sizes.R * sizes.D * np.dtype(storage).itemsize
 
 
 def kernels_of(settings: Record) -> list[str]:

@@ -524,7 +524,7 @@ def pair_with_dense_update(rows: Iterable[Record]) -> list[tuple[Record, Record]
     return pairs
 
 
-_ALIKE = tuple(name for name in configurations.LINE if name not in ("update", "launch"))
+_ALIKE = tuple(name for name in configurations.LINE if name not in ("update", "execution"))
 
 
 def _differ_in_update_only(row: Record, other: Record) -> bool:

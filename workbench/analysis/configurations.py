@@ -37,8 +37,8 @@ GROUP = (*settings.columns("group"), "rows_trained", "machine")
 FROM_DATA = ("rows_total", "features", "width", "rows_trained")
 """What a row that failed before its data was read does not know."""
 _values_of_group = operator.itemgetter(*GROUP)
-HELD = "format"
-"""The setting `hold` of data that are held in the format of their batches: of a dense training a dense array."""
+HELD = "same"
+"""The setting `storage` of data that are held in the format of their batches: of a dense training a dense array."""
 NATURAL = "the data's own"
 NUMBERED = ("ok", "disturbed")
 """Statuses of rows with numbers; those of disturbed rows are of memory."""
@@ -170,13 +170,13 @@ def dense_lines(rows: Iterable[Record]) -> dict[tuple, list[Record]]:
 
 def _dense_order(row: Record) -> tuple[bool, str, bool, bool]:
     """Return the sort key of a dense configuration: dense arrays, per-step execution, and all threads come first."""
-    hold = storage_of(row)
-    return hold != HELD, hold, (row.get("launch") or "kernels") != "kernels", bool(row.get("serial"))
+    storage = storage_of(row)
+    return storage != HELD, storage, (row.get("execution") or "step") != "step", bool(row.get("serial"))
 
 
 def storage_of(row: Record) -> str:
-    """Return how a record's data are stored between batches (setting `hold`); "format", the default, if unset."""
-    return row.get("hold") or HELD
+    """Return how a record's data are stored between batches (setting `storage`); "format", the default, if unset."""
+    return row.get("storage") or HELD
 
 
 def dense_rows(rows: Iterable[Record]) -> list[Record]:

@@ -196,9 +196,9 @@ def name_configuration(row: Mapping[str, Any]) -> str:
     """Return the plain name of a record's configuration: settings that are not the default, as `legend` explains them.
 
     >>> name_configuration({"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "lazy",
-    ...                     "launch": "epoch"})
+    ...                     "execution": "epoch"})
     'sparse, lazy, whole epochs'
-    >>> name_configuration({"format": "dense", "hold": "csr", "serial": True})
+    >>> name_configuration({"format": "dense", "storage": "csr", "serial": True})
     'dense from CSR batches, 1 thread'
     """
     return ", ".join(_name_parts(row))
@@ -206,16 +206,16 @@ def name_configuration(row: Mapping[str, Any]) -> str:
 
 def _name_parts(row: Mapping[str, Any]) -> list[str]:
     """Return the parts of a configuration's name, the side first."""
-    launch, trainers = LAUNCHES.get(str(row.get("launch")), ""), row.get("trainers") or 1
+    execution, trainers = EXECUTIONS.get(str(row.get("execution")), ""), row.get("trainers") or 1
     last = [
         "64-bit indices" if row.get("index_dtype") == "int64" else "",
-        launch,
+        execution,
         "1 thread" if row.get("serial") else "",
         f"{trainers} trainers" if trainers > 1 else "",
     ]
     if row["format"] == "dense":
-        hold = row.get("hold") or "format"
-        kept = "" if hold == "format" else f" from {NAMES.get(hold, hold)} batches"
+        storage = row.get("storage") or "same"
+        kept = "" if storage == "same" else f" from {NAMES.get(storage, storage)} batches"
         return [*filter(None, (f"dense{kept}{device_suffix(row)}", *last))]
     is_vendor, kind = row["engine"] == "vendor", NAMES.get(row["format"], row["format"])
     own = [
@@ -227,7 +227,7 @@ def _name_parts(row: Mapping[str, Any]) -> list[str]:
     return [*filter(None, (*own, *last))]
 
 
-LAUNCHES = {"graph": "CUDA graph", "epoch": "whole epochs", "dual": "dual ascent"}
+EXECUTIONS = {"cuda_graph": "CUDA graph", "epoch": "whole epochs", "dual": "dual ascent"}
 """Part of a name for each execution but single steps."""
 TERMS = {
     "sparse": "rows are kept as CSR, and a step computes with the stored entries",

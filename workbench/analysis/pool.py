@@ -26,7 +26,7 @@ COMPARISON = tuple(
 )
 """Settings in which the candidates of a comparison agree."""
 _configuration_of, _comparison_of = operator.itemgetter(*CONFIGURATION), operator.itemgetter(*COMPARISON)
-ADDED = ("hold", "device", "launch", "intercept", "serial", "trainers")
+ADDED = ("storage", "device", "execution", "intercept", "serial", "trainers")
 """Settings that older rows do not have: they were measured with what is usual."""
 MEMORY = ("bytes_predicted", "bytes_held", "bytes_peak")
 BUSY = 0.1

@@ -23,7 +23,7 @@ SECONDS_FRAMEWORK = 120.0
 LAZY = {"lazy": "on", "exact": "exact", "standard": "off"}
 """The parameter `lazy` of an estimator by the update of a configuration."""
 
-USUAL_BATCHES = {"format": "csr", "hold": "format"}
+USUAL_BATCHES = {"format": "csr", "storage": "same"}
 """Defaults of an estimator's parameters for the batches, which are not named."""
 
 

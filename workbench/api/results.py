@@ -90,7 +90,19 @@ def _subfigure_of(ax: Any) -> Any:
 
 
 SETTINGS = (
-    *("model", "density", "format", "engine", "gradient", "update", "hold", "launch", "serial", "device", "batch_rows"),
+    *(
+        "model",
+        "density",
+        "format",
+        "engine",
+        "gradient",
+        "update",
+        "storage",
+        "execution",
+        "serial",
+        "device",
+        "batch_rows",
+    ),
     *("width", "threads"),
 )
 MEASURED = (

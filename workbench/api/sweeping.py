@@ -209,7 +209,7 @@ OTHER_NAMES = {"trial_seconds": "seconds", "rounds": "rounds"}
 """Keyword arguments that say how to measure, and the choices they make."""
 OF_DATA = ("dataset", "reading", "kind", *FILES)
 BY_SETTING = {choice.axis: choice.name for choice in CHOICES if choice.axis} | {
-    "format": "formats", "engine": "engines", "update": "updates", "hold": "holds", "launch": "launches",
+    "format": "formats", "engine": "engines", "update": "updates", "storage": "storages", "execution": "executions",
 }  # fmt: skip
 """The choice that each setting makes; those of a line make candidates together."""
 

@@ -26,9 +26,9 @@ they come; others become float32 if that holds them, else float64.
 | format                | csr      | batches: csr, csc, coo or dense, whatever x is; auto: dense if x is a dense  |
 |                       |          | array with at most half its values zero, else csr. Dense batches change all |
 |                       |          | rows of w, as lazy=off does; a search is done in csr                        |
-| hold                  | format   | rows trained as dense are held so, or as csr, uint8, float16: batches are   |
+| storage               | same     | rows trained as dense are kept so, or as csr, uint8, float16: batches are   |
 |                       |          | made dense                                                                  |
-| launch                | None     | None: as the rest says; dual: by dual ascent, to what sgd, exact and decay   |
+| execution             | None     | None: as the rest says; dual: by dual ascent, to what sgd, exact and decay   |
 |                       |          | come to, with no rate: of model_options, fit_intercept, alpha, max_iter     |
 | batch_rows            | None     | rows a step; None: 256, or an eighth of the rows where that is fewer; of up |
 |                       |          | to 256 rows each step has all, and an epoch has 8                           |
@@ -46,13 +46,13 @@ more and 16 for each column it trains one value after the other, from large to s
 of held-out rows falls no more; classes on a sample of the rows, unless they are easy. `search_` has the values tried,
 `alpha_` is the value; any setting of how to train, or `search=0`, trains that one setting.
 
-Without an optimizer, and with `launch="dual"`, linear models end at the minimum of mean loss + alpha / 2 * |w|^2, where
+Without an optimizer, and with `execution="dual"`, linear models end at the minimum of mean loss + alpha / 2 * |w|^2;
 w are weights of the columns as they are given, whatever their means and scales; if `max_iter` passes end before it,
 scikit-learn's `ConvergenceWarning` says so.
 
 The loss is the mean over the rows of a batch of weight * loss. Rows of weight 0 are left out first; a class that only
 they have does not occur. In `fit` weights are scaled to the mean 1: a weight of 2 is the row twice, exactly if steps
-are of all rows (up to 256) and with `launch="dual"`; weights that are all alike change nothing. In `partial_fit`, which
+are of all rows (up to 256) and with `execution="dual"`; weights that are all alike change nothing. In `partial_fit`, which
 does not know the weights of other calls, they are taken as they are: a row of weight 2 moves the model twice as far.
 `class_weight="balanced"` counts rows by their weights. Between calls of `partial_fit`, `set_params` may change
 `learning_rate`, `alpha`, `options`, `class_weight`, `batch_rows`, `shuffle` and `random_state`; what the states of the
@@ -104,8 +104,8 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "model_options": [str, None],
     "lazy": [StrOptions({"on", "off", "exact"})],
     "format": [StrOptions({"auto", "csr", "csc", "coo", "dense"})],
-    "hold": [StrOptions(set(BY_NAME["hold"].allowed))],
-    "launch": [StrOptions({"dual"}), None],
+    "storage": [StrOptions(set(BY_NAME["storage"].allowed))],
+    "execution": [StrOptions({"dual"}), None],
     "batch_rows": [Interval(Integral, 1, None, closed="left"), None],
     "max_iter": [Interval(Integral, 1, None, closed="left"), None],
     "shuffle": ["boolean", StrOptions({"once"})],

@@ -69,8 +69,8 @@ SHARED: dict[str, Any] = {
     "model_options": None,
     "lazy": "on",
     "format": "csr",
-    "hold": "format",
-    "launch": None,
+    "storage": "same",
+    "execution": None,
     "batch_rows": None,
     "max_iter": None,
     "shuffle": True,
@@ -89,13 +89,24 @@ UNSEARCHED = {"optimizer": "adagrad", "alpha": 0.0, "max_iter": MOST_EPOCHS}
 """Values of parameters that are None when nothing is searched."""
 
 NO_SEARCH = (
-    *("optimizer", "learning_rate", "alpha", "options", "lazy", "format", "launch", "batch_rows"),
+    *("optimizer", "learning_rate", "alpha", "options", "lazy", "format", "execution", "batch_rows"),
     *("shuffle", "early_stopping"),
 )
 """Parameters of how to train: if one is set, it is done as set; a search is refused."""
 
 HOW_TO_TRAIN = (
-    *("model", "model_options", "width", "factors", "fit_intercept", "optimizer", "lazy", "format", "hold", "launch"),
+    *(
+        "model",
+        "model_options",
+        "width",
+        "factors",
+        "fit_intercept",
+        "optimizer",
+        "lazy",
+        "format",
+        "storage",
+        "execution",
+    ),
     *("learning_rate", "alpha", "options", "batch_rows", "shuffle", "random_state"),
 )
 """Parameters that a call of `partial_fit` trains by, those first that the states of the call before may not suit."""
@@ -145,10 +156,10 @@ class Estimator(BaseEstimator, ABC):
     format
         Format that batches are trained in: "csr", "csc", "coo" or "dense", whatever X is; "auto" for dense if X is a
         dense array with at most half its values zero, else csr. A dense batch has all rows of the weights active.
-    hold
-        Storage of rows that are trained as dense: "format" for a dense array; "csr", "uint8" or "float16" to save
+    storage
+        Storage of rows that are trained as dense: "same" for a dense array; "csr", "uint8" or "float16" to save
         memory, each batch being made dense as it is cut.
-    launch
+    execution
         None, or "dual" to train by dual ascent, without a rate, and on by Newton's method to the minimum.
     batch_rows
         Rows of a step; None for 256, or an eighth of the rows where that is fewer. Of up to 256 rows each step
@@ -294,7 +305,7 @@ class Estimator(BaseEstimator, ABC):
         setup = self._setup(model, dtype, rows, "dense" if is_full else usual, seed)
         setup = self._setup(model, dtype, rows, "csr", seed) if is_full and impossible_reason(setup) else setup
         units = None
-        if model.enter_units and setup.hold in ("format", "csr"):  # the others hold whole numbers as they are
+        if model.enter_units and setup.storage in ("same", "csr"):  # the others hold whole numbers as they are
             units = Units.of_rows(x, weights, centred=setup.has_intercept)
             setup = setup.changed(dtype="float64") if units.is_wide else setup
             if units.too_far:
@@ -357,9 +368,9 @@ class Estimator(BaseEstimator, ABC):
         options |= {} if self.learning_rate is None else {"learning_rate": self.learning_rate}
         update = "standard" if format == "dense" else UPDATES[self.lazy]
         chosen = {"format": format, "model": model.name, "intercept": self.fit_intercept, "update": update}
-        chosen |= {} if self.launch is None else {"launch": self.launch}
+        chosen |= {} if self.execution is None else {"execution": self.execution}
         chosen, _ = complete_settings(chosen, fastest=True)
-        chosen |= {"hold": self.hold, "batch_rows": batch_rows, "shuffle": self.shuffle is True, "seed": seed}
+        chosen |= {"storage": self.storage, "batch_rows": batch_rows, "shuffle": self.shuffle is True, "seed": seed}
         chosen |= {"dtype": np.dtype(dtype).name, "model_options": self.model_options}
         optimizer = self._setting("optimizer")
         return with_epoch_calls(Setup(**chosen, optimizer=optimizer, options={**options, **(self.options or {})}))
@@ -398,7 +409,7 @@ class Estimator(BaseEstimator, ABC):
             self.search_: Choice | None = None
             self.alpha_ = float(learner.setup.options.get("decay", 0.0))
             count, passes = self._settings_to_search(x), self.max_iter
-            if learner.setup.launch == "dual":
+            if learner.setup.execution == "dual":
                 self._ascend(x, targets, weights, passes or MOST_PASSES)
                 return
             if count or self._is_direct(passes):
@@ -519,7 +530,7 @@ class Estimator(BaseEstimator, ABC):
 
     def _is_whole(self, x: Any) -> bool:
         """Return whether every step is one of all rows, of which an epoch then has `LEAST_STEPS`."""
-        return self.batch_rows is None and self.launch is None and x.shape[0] <= MOST_ROWS
+        return self.batch_rows is None and self.execution is None and x.shape[0] <= MOST_ROWS
 
     def _split(self, x: Any, targets: np.ndarray, weights: np.ndarray | None) -> tuple:
         """Return the rows to train on, and (x, targets, weights) of `validation_fraction` of them.

@@ -72,8 +72,8 @@ def compile_candidates() -> float:
     of_candidates = {
         (
             configuration.format,
-            configuration.hold,
-            configuration.launch,
+            configuration.storage,
+            configuration.execution,
             configuration.gradient,
             configuration.update,
         ): configuration

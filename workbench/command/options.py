@@ -31,8 +31,8 @@ _OPTIONS = {
     "densities like framework",
     "Model": "model model_options width widths intercept dtype",
     "How": "optimizer learning_rate decay epochs batch_rows shuffle ahead format formats engine engines gradient "
-    "update updates hold holds launch launches lazy search candidate budget seconds trial_seconds first_seconds rounds "
-    "seed quick dry_run yes",
+    "update updates storage storages execution executions lazy search candidate budget seconds trial_seconds "
+    "first_seconds rounds seed quick dry_run yes",
     "Machine": "device devices threads serial trainers cluster",
     "Output": "run save force checkpoints detach json verbose results charts",
 }

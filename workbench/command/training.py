@@ -51,7 +51,7 @@ EPOCHS_SHOWN = 20
 
 HOW = (
     *("optimizer", "learning_rate", "decay", "epochs", "batch_rows", "shuffle", "ahead", "device", "format", "engine"),
-    *("gradient", "update", "hold", "launch", "serial"),
+    *("gradient", "update", "storage", "execution", "serial"),
 )
 """Options of how to train: if one is given, it is done so, and nothing is searched."""
 
@@ -164,7 +164,7 @@ def _train(
     found = None if search == 0 else _search(configuration, problem, search)
     if found is not None:
         chosen = {"decay": found.decay, "epochs": max(found.epochs, 1)}
-        configuration = configuration_of({**settings, "optimizer": "sgd", "launch": "dual", **chosen})
+        configuration = configuration_of({**settings, "optimizer": "sgd", "execution": "dual", **chosen})
     held, y, standard = problem.held(configuration), problem.y, None
     if found is None and (standard := _standard_of(configuration, problem)):
         held, y = standard.rows(held), standard.targets(y)
@@ -198,7 +198,7 @@ def _train_epochs(run: Training, configuration: Configuration) -> float:
             **PLAIN,
         )
     with console.status("loading kernels, or compiling them the first time"):
-        if configuration.launch not in ("epoch", "dual"):  # whose first event compiles all, for the sizes at hand
+        if configuration.execution not in ("epoch", "dual"):  # whose first event compiles all, for the sizes at hand
             from workbench.sweeps.trial import warm_kernels
 
             warm_kernels(configuration)
@@ -213,7 +213,7 @@ def _standard_of(configuration: Configuration, problem: Problem) -> Standard | N
     Losses are shown of the targets as they are, which are then left so.
     """
     model, setup = models.get(configuration.model), setup_of(configuration)
-    if not model.is_product or setup.device != "cpu" or setup.hold not in ("format", "csr"):
+    if not model.is_product or setup.device != "cpu" or setup.storage not in ("same", "csr"):
         return None
     if not scipy.sparse.issparse(problem.x):
         return None
@@ -226,7 +226,7 @@ def _why_not_minimum(run: Run, configuration: Configuration, problem: Problem, f
     """Return a note if a search or dual ascent ended before the minimum of its objective, else ""."""
     if found is not None:
         return f"Note: {found.warning}" if found.warning else ""
-    if configuration.launch != "dual" or not scipy.sparse.issparse(problem.x):
+    if configuration.execution != "dual" or not scipy.sparse.issparse(problem.x):
         return ""
     options: dict[str, Any] = {"outputs": problem.width, "has_intercept": run.setup.has_intercept}
     options |= {"decay": configuration.decay, "start": run.point}
@@ -309,7 +309,7 @@ def why_worse(configuration: Configuration, quality: float, without_x: float, ta
 
 def _other_settings(configuration: Configuration) -> str:
     """Return options that may train a better model than this configuration, as typed."""
-    if configuration.launch == "dual":
+    if configuration.execution == "dual":
         return f"--optimizer adam --epochs {max(configuration.epochs, 10)}, which has no decay"
     rate = (
         optimizers.get(configuration.optimizer).options["learning_rate"]
@@ -395,7 +395,7 @@ def train_on_several(settings: dict[str, Any], trainers: int, folder: Path, dry_
     """
     from workbench.cluster import training
 
-    configuration = configuration_of({**settings, "launch": "kernels"}, several=True)
+    configuration = configuration_of({**settings, "execution": "step"}, several=True)
     known = {name: value for name, value in configuration.model_dump(mode="json").items() if value is not None}
     job = training.job_of(known, trainers, folder)
     if dry_run:

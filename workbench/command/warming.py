@@ -19,7 +19,7 @@ from workbench.sweeps.trial import MEASURING, answers, warm_kernels
 OPTIMIZERS = ("adagrad", "adam", "sgd")
 LARGEST = 2**62
 """Bytes that a trial may take which is only prepared: as many as it likes."""
-LAUNCHES = {"steps": "kernels", "epochs": "epoch"}
+EXECUTIONS = {"steps": "step", "epochs": "epoch"}
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,12 @@ def _cases() -> dict[str, Case]:
     """
     common = {"model": "logistic", "dtype": "float32"}
     cases = [
-        Case(f"{optimizer}-{how}", {**common, "format": "csr", "optimizer": optimizer, "launch": launch})
-        for how, launch in LAUNCHES.items()
+        Case(f"{optimizer}-{how}", {**common, "format": "csr", "optimizer": optimizer, "execution": execution})
+        for how, execution in EXECUTIONS.items()
         for optimizer in OPTIMIZERS
     ]
     cases += [
-        Case(f"{optimizer}-dense-epochs", {**common, "format": "dense", "optimizer": optimizer, "launch": "epoch"})
+        Case(f"{optimizer}-dense-epochs", {**common, "format": "dense", "optimizer": optimizer, "execution": "epoch"})
         for optimizer in OPTIMIZERS
     ]
     return {case.name: case for case in cases}

@@ -294,7 +294,7 @@ def _refuse_inexact(part: np.ndarray, out: np.ndarray, first: int) -> None:
         raise refuse(
             f"The value {part[row, column]:.9g} at row {first + row}, column {column} is not exact in {out.dtype}",
             "whole numbers from 0 to 255 in uint8, numbers of 11 binary digits up to 65504 in float16",
-            "Hold the data as csr or in the format's own type: hold = csr or hold = format",
+            "Hold the data as csr or in the format's own type: storage = csr or storage = same",
         )
 
 

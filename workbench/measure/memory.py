@@ -209,19 +209,19 @@ def predicted_training_bytes(
     dtype: str,
     active: int,
     shuffle: bool,
-    hold: str = "format",
+    storage: str = "same",
     ahead: bool = False,
 ) -> dict[str, int]:
     """Predict the bytes of each part of a training, {part: bytes}, by formula from sizes and dtype alone.
 
     `active` is the number of active columns of a batch, `states` the number of optimizer states, `tables` are the
-    parameters, `format` and `hold` say how the data is stored, `ahead` that two batches are in memory. Parts: data,
+    parameters, `format` and `storage` say how the data is stored, `ahead` that two batches are in memory. Parts: data,
     batch (slice, conversion, column index), weights, states, gradient, scores.
     """
     value = 8 if dtype == "float64" else 4
     batches, batch_nnz = max(rows / batch_rows, 1.0), nnz * min(batch_rows / max(rows, 1), 1.0)
-    stored, stored_dtype = _storage_of(format, hold, dtype)
-    keeps = hold == "format" and not shuffle
+    stored, stored_dtype = _storage_of(format, storage, dtype)
+    keeps = storage == "same" and not shuffle
     batch = formats.predicted_bytes(format, min(batch_rows, rows), features, int(batch_nnz), dtype, "int32")
     own = 0 if format == stored and keeps else batch
     plan = _plan_bytes(format, tables, batch_nnz, active, value)
@@ -237,13 +237,13 @@ def predicted_training_bytes(
     }
 
 
-def _storage_of(format: str, hold: str, dtype: str) -> tuple[str, str]:
+def _storage_of(format: str, storage: str, dtype: str) -> tuple[str, str]:
     """Return (format, dtype name) in which the data is stored during training.
 
-    The arguments are the settings `format`, `hold` and `dtype`; `hold` may itself be a data type such as "uint8".
+    The arguments are the settings `format`, `storage` and `dtype`; `storage` may itself be a data type such as "uint8".
     """
-    stored = "dense" if format == "dense" and hold != "csr" else "csr"
-    return stored, dtype if hold in ("format", "csr") else hold
+    stored = "dense" if format == "dense" and storage != "csr" else "csr"
+    return stored, dtype if storage in ("same", "csr") else storage
 
 
 def _plan_bytes(format: str, tables: Sequence[Table], entries: float, active: int, value: int) -> int:

@@ -28,7 +28,7 @@ from workbench.sweeps.spec import FILES, MEANINGS, Configuration, Spec, SpecErro
 BASELINE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}
 """Dense training step by step; it is always part of the sweep, as are epochs in one call if the model has them. What
 sparse configurations are compared with is the best of all dense ones."""
-DENSE_LAUNCHES = ("kernels", "epoch")
+DENSE_EXECUTIONS = ("step", "epoch")
 
 UPDATES = {"lazy": ("fused", "row_sparse"), "exact": ("fused", "row_sparse"), "standard": ("dense", "row_sparse")}
 """Each update with the gradients it goes with, best first: one that is applied to its rows while it is summed, or one
@@ -66,29 +66,29 @@ class Choice:
 
 
 def sparse_configurations(
-    formats: Sequence[str], engines: Sequence[str], updates: Sequence[str], launches: Sequence[str] = ("kernels",)
+    formats: Sequence[str], engines: Sequence[str], updates: Sequence[str], executions: Sequence[str] = ("step",)
 ) -> Iterator[dict[str, str]]:
     """Yield each valid sparse combination of formats, engines, updates and launches as a dict of settings.
 
     Each has the first gradient that its update allows.
     """
-    for format, engine, update, launch in product(formats, engines, updates, launches):
+    for format, engine, update, execution in product(formats, engines, updates, executions):
         shared = {"format": format, "engine": engine, "update": update}
-        shared |= {"launch": launch} if launch != "kernels" else {}
-        named = [gradient for gradient in UPDATES[update] if (launch, gradient) != ("epoch", "fused")]
+        shared |= {"execution": execution} if execution != "step" else {}
+        named = [gradient for gradient in UPDATES[update] if (execution, gradient) != ("epoch", "fused")]
         ways = [{**shared, "gradient": gradient} for gradient in named]
         yield from [way for way in ways if not grid.why_dropped(Configuration(dataset="uniform", **way))][:1]
 
 
-def dense_configurations(holds: Sequence[str], launches: Sequence[str] = ()) -> list[dict[str, str]]:
+def dense_configurations(storages: Sequence[str], executions: Sequence[str] = ()) -> list[dict[str, str]]:
     """Return the dense candidates as dicts of settings: step by step and epochs in one call, for each storage.
 
-    The storages are the batches' own format and `holds`; "graph" in `launches` adds steps in one CUDA graph.
+    The storages are the batches' own format and `storages`; "cuda_graph" in `executions` adds steps in one CUDA graph.
     """
-    kept = [{"hold": hold} if hold != "format" else {} for hold in dict.fromkeys(("format", *holds))]
-    launched = [{"launch": launch} if launch != "kernels" else {} for launch in DENSE_LAUNCHES]
-    graph = [{**BASELINE, "launch": "graph"}] if "graph" in launches else []
-    return [{**BASELINE, **hold, **launch} for hold, launch in product(kept, launched)] + graph
+    kept = [{"storage": storage} if storage != "same" else {} for storage in dict.fromkeys(("same", *storages))]
+    launched = [{"execution": execution} if execution != "step" else {} for execution in DENSE_EXECUTIONS]
+    graph = [{**BASELINE, "execution": "cuda_graph"}] if "cuda_graph" in executions else []
+    return [{**BASELINE, **storage, **execution} for storage, execution in product(kept, launched)] + graph
 
 
 def _without_unsupported(ways: Sequence[dict[str, str]], axes: Mapping[str, Sequence]) -> list[dict[str, str]]:
@@ -103,13 +103,13 @@ def _without_unsupported(ways: Sequence[dict[str, str]], axes: Mapping[str, Sequ
             axes.get("model", (Configuration().model,)), axes.get("device", (Configuration().device,))
         )
     ]
-    is_stepwise = any("launch" not in way for way in ways if way["format"] != BASELINE["format"])
+    is_stepwise = any("execution" not in way for way in ways if way["format"] != BASELINE["format"])
 
     def is_needed(way: Mapping[str, str]) -> bool:
         """Return whether an unsupported candidate stays: the baseline, or sparse and not offered step by step too."""
         if way["format"] == BASELINE["format"]:
             return way == BASELINE
-        return not (way.get("launch") == "epoch" and is_stepwise)
+        return not (way.get("execution") == "epoch" and is_stepwise)
 
     return [
         way
@@ -275,13 +275,15 @@ def make_spec(values: Mapping[str, Any], name: str, description: str = "") -> Sp
             wrong.append(str(error))
     if wrong:
         raise ChoiceError("\n".join(wrong))
-    sparse = sparse_configurations(read["formats"], read["engines"], read["updates"], read["launches"])
+    sparse = sparse_configurations(read["formats"], read["engines"], read["updates"], read["executions"])
     axes = {choice.axis: read[choice.name] for choice in CHOICES if choice.axis and read[choice.name] != [None]}
     settings = {
         "name": name,
         "description": description,
         "axes": axes,
-        "candidates": _without_unsupported([*sparse, *dense_configurations(read["holds"], read["launches"])], axes),
+        "candidates": _without_unsupported(
+            [*sparse, *dense_configurations(read["storages"], read["executions"])], axes
+        ),
         "measure": {"seconds_total": read["seconds"][0], "rounds": read["rounds"][0]},
     }
     try:

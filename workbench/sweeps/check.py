@@ -117,7 +117,7 @@ def _check_step(run: Training, seed: int, step_part: StepPart, refer: bool = Tru
                 errors[_stage("gradient", name)] = _error(expected[name], reference)
     before = {name: run.read_rows(rows[name], name).astype(np.float64) for name in rows}
     ascended = {}
-    if refer and isinstance(run, Run) and run.setup.launch == "dual":
+    if refer and isinstance(run, Run) and run.setup.execution == "dual":
         ascended = dual_reference(run, x, active, batch.y)
     with step_part():
         run.update(gradients)

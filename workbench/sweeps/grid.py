@@ -69,7 +69,9 @@ def why_dropped(configuration: Configuration) -> str:
 def why_not_together(configuration: Configuration) -> str:
     """Return a sentence on why settings of a training exclude each other, whatever its data; "" if they do not."""
     setup = setup_of(configuration)
-    if configuration.launch == "graph":  # on cpu it means something, too, and gives a row that says what there is not
+    if (
+        configuration.execution == "cuda_graph"
+    ):  # on cpu it means something, too, and gives a row that says what there is not
         setup = setup.changed(device="cuda")
     return impossible_reason(setup)
 
@@ -150,13 +152,13 @@ def predicted_bytes(
         states_by_row=optimizer.states_by_row,
         batch_rows=read,
         shuffle=configuration.shuffle or stored,
-        **{name: getattr(configuration, name) for name in ("format", "hold", "update", "dtype", "ahead")},
+        **{name: getattr(configuration, name) for name in ("format", "storage", "update", "dtype", "ahead")},
     )
-    if configuration.launch in IN_CALLS:  # rows are read in place, or made dense a block at a time
+    if configuration.execution in IN_CALLS:  # rows are read in place, or made dense a block at a time
         parts["batch"] = (
-            0 if configuration.hold == "format" else min(parts["batch"], threads_of(configuration) * cache_bytes(2))
+            0 if configuration.storage == "same" else min(parts["batch"], threads_of(configuration) * cache_bytes(2))
         )
-    if configuration.launch == "dual":  # a number for each row and output, and the sum of squares of the row
+    if configuration.execution == "dual":  # a number for each row and output, and the sum of squares of the row
         parts["dual"] = formats.predicted_bytes("dense", rows, width + 1, 0, configuration.dtype, "int32")
     if not model.rows_apart:  # batches are made of what the graph holds, whatever their format
         parts["data"] = formats.predicted_bytes("csr", rows, features, nnz, configuration.dtype, "int32")
@@ -196,7 +198,7 @@ def expand_grid(spec: Spec) -> Grid:
         grid.notes += [note for note in notes if note not in grid.notes]
         configuration = drop_unread_settings(Configuration(**chosen))
         if (
-            configuration.launch == "epoch" and configuration.gradient == "fused"
+            configuration.execution == "epoch" and configuration.gradient == "fused"
         ):  # computed alike: one configuration, measured once
             configuration = configuration.model_copy(update={"gradient": "row_sparse"})
         if reason := why_dropped(configuration):
@@ -214,7 +216,7 @@ def one_thread_variants(configuration: Configuration) -> list[Configuration]:
     BLAS may be faster on one thread for small products.
     """
     is_alone = configuration.serial or threads_of(configuration) == 1
-    are_steps = configuration.format == "dense" and configuration.launch == "kernels" and configuration.device == "cpu"
+    are_steps = configuration.format == "dense" and configuration.execution == "step" and configuration.device == "cpu"
     return [configuration.model_copy(update={"serial": True})] if are_steps and not is_alone else []
 
 
@@ -278,18 +280,18 @@ class _Cost(NamedTuple):
 
 
 DENSE = {
-    ("epoch", "format"): _Cost(2.0e-7, 8.9e-8, 2.3e-10, 5.2e-11, 1.9e-10),
+    ("epoch", "same"): _Cost(2.0e-7, 8.9e-8, 2.3e-10, 5.2e-11, 1.9e-10),
     ("epoch", "csr"): _Cost(2.8e-7, 9.6e-8, 1.0e-10, 5.9e-11, 1.9e-10, 1.7e-9),
-    ("kernels", "format"): _Cost(6e-5, 1.9e-7, 7.9e-10, 5.0e-11, 2.6e-9),
-    ("kernels", "csr"): _Cost(7e-5, 3.5e-7, 4.4e-10, 4.9e-11, 2.3e-9, 1.7e-9),
+    ("step", "same"): _Cost(6e-5, 1.9e-7, 7.9e-10, 5.0e-11, 2.6e-9),
+    ("step", "csr"): _Cost(7e-5, 3.5e-7, 4.4e-10, 4.9e-11, 2.3e-9, 1.7e-9),
 }
-"""Dense candidates by launch and hold; their entries are all places of a batch."""
+"""Dense candidates by execution and storage; their entries are all places of a batch."""
 SPARSE = {
     ("epoch", "lazy"): _Cost(2.0e-7, 8.5e-8, 1.7e-9, 3.1e-10, 3.0e-9),
     ("epoch", "standard"): _Cost(1.7e-7, 9.0e-8, 1.7e-9, 3.2e-10, 4.5e-9),
-    ("kernels", "lazy"): _Cost(2.3e-4, 2.6e-7, 3.8e-9, 3.2e-10, 5.9e-8),
+    ("step", "lazy"): _Cost(2.3e-4, 2.6e-7, 3.8e-9, 3.2e-10, 5.9e-8),
 }
-"""Sparse candidates by launch and update; others are taken for the one that is alike in the launch."""
+"""Sparse candidates by execution and update; others are taken for the one that is alike in the execution."""
 
 
 FACTORS = {
@@ -306,23 +308,23 @@ ratio dense / sparse is off by a standard deviation of 0.34, 0.76 at most.
 
 
 def seconds_of(configuration: Configuration, sizes: Mapping[str, Any]) -> float | None:
-    """Predict the seconds of one step of a configuration; None if no formula exists for its device, launch or model.
+    """Predict the seconds of one step of a configuration; None if no formula exists for its device, execution or model.
 
     `sizes` has features, width, nnz_batch, touched and rows_trained, as `columns_of_data` gives them.
     """
     if not _has_formula(configuration) or not models.get(configuration.model).is_product:
         return None
     if configuration.format == "dense":
-        cost = DENSE[configuration.launch, "format" if configuration.hold == "format" else "csr"]
+        cost = DENSE[configuration.execution, "same" if configuration.storage == "same" else "csr"]
     else:
-        cost = SPARSE.get((configuration.launch, configuration.update)) or SPARSE[configuration.launch, "lazy"]
+        cost = SPARSE.get((configuration.execution, configuration.update)) or SPARSE[configuration.execution, "lazy"]
     return _seconds(configuration, sizes, cost, sizes["width"])
 
 
 def _has_formula(configuration: Configuration) -> bool:
     """Return whether the coefficients apply: one trainer on the CPU, launched per epoch or kernel by kernel."""
     return (
-        configuration.device == "cpu" and configuration.trainers == 1 and configuration.launch in ("epoch", "kernels")
+        configuration.device == "cpu" and configuration.trainers == 1 and configuration.execution in ("epoch", "step")
     )
 
 
@@ -330,7 +332,7 @@ def rough_seconds_of(configuration: Configuration, sizes: Mapping[str, Any], pro
     """Predict the seconds of one step of a model whose scores are no product of X and weights, from `FACTORS`.
 
     Outputs are the columns of the parameters with a row per feature; other parameters count as dense weights. `sizes`
-    is as in `seconds_of`. None if no formula exists for the device or launch. For use if nothing was measured.
+    is as in `seconds_of`. None if no formula exists for the device or execution. For use if nothing was measured.
     """
     if not _has_formula(configuration):
         return None
@@ -343,7 +345,7 @@ def rough_seconds_of(configuration: Configuration, sizes: Mapping[str, Any], pro
     active = sum(size[one.name] for one in parameters if one.touched) / max(sizes["features"], 1)
     others = sum(size[one.name] for one in parameters if not one.touched)
     cost = FACTORS["dense" if is_whole else "standard" if configuration.update == "standard" else "lazy"]
-    product = DENSE["kernels", "format"].product
+    product = DENSE["step", "same"].product
     return (
         _seconds(configuration, sizes, cost, active)
         + others * min(configuration.batch_rows, sizes["rows_trained"]) * product

@@ -53,14 +53,14 @@ class Problem:
         return facts_of(self.dataset)
 
     def held(self, configuration: Configuration) -> np.ndarray | scipy.sparse.csr_array:
-        """Return X as the training of the configuration stores it, by its setting `hold`.
+        """Return X as the training of the configuration stores it, by its setting `storage`.
 
         With "format" dense float `[rows, features]` for dense candidates and CSR for others; else as `convert_storage`
         gives. Rows stored on disk, and X of models whose rows depend on each other, are not made dense.
         """
         is_cut = not isinstance(self.x, data.StoredRows) and models.get(configuration.model).rows_apart
-        if configuration.hold != "format":
-            return convert_storage(configuration.hold, self.x)
+        if configuration.storage != "same":
+            return convert_storage(configuration.storage, self.x)
         is_dense = configuration.format == "dense" and is_cut
         return formats.to_format(self.x, "dense") if is_dense else self.x
 

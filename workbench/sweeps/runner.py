@@ -95,7 +95,7 @@ def is_known(configuration: Configuration) -> bool:
 
     True for one trainer on the CPU that runs kernel by kernel, with a model whose scores are X @ W alone.
     """
-    is_one = configuration.device == "cpu" and configuration.launch == "kernels" and configuration.trainers == 1
+    is_one = configuration.device == "cpu" and configuration.execution == "step" and configuration.trainers == 1
     return is_one and models.get(configuration.model).is_product
 
 

@@ -160,7 +160,7 @@ class Configuration(_Configuration):
     """One point of a sweep: a value for each setting of the table, and nothing else.
 
     What is None is as the data, the optimizer or the machine suggests. On a machine without a CUDA device,
-    configurations of `device` cuda give rows that say so; so do those of `launch` graph on cpu.
+    configurations of `device` cuda give rows that say so; so do those of `execution` graph on cpu.
     """
 
 

@@ -61,7 +61,7 @@ def tiny_problem(configuration: Configuration) -> tuple[Configuration, Problem]:
     tiny_set = synthetic_parameters_for(model, width, rows=40, features=24, density=0.2, seed=0)
     y = targets(tiny_set, model, width, configuration.dtype)
     x = tiny_set.x.astype(configuration.dtype)
-    if configuration.hold in NARROW:  # ones are exact in every type
+    if configuration.storage in NARROW:  # ones are exact in every type
         x.data[:] = 1
     problem = Problem(tiny_set, x, y, width, tiny_set.rows)
     return configuration.model_copy(update={"batch_rows": 16, "width": width}), problem
@@ -161,7 +161,7 @@ class Timing:
         self.is_first, self.has_turns, self.was_quiet = True, False, True
         self._watch()
         first = time.perf_counter()
-        in_calls = run.setup.launch in ("epoch", "dual")
+        in_calls = run.setup.execution in ("epoch", "dual")
         with steps_at_work(steps_epoch if in_calls else 1):
             self._step()
         self.seconds_first_step = (time.perf_counter() - first) / self.steps_last

@@ -427,7 +427,7 @@ class DeviceRun(Training):
         is_full = self.setup.last == "pad"  # also where the data has fewer rows than a batch
         rows = self.setup.batch_rows if is_full else min(self.setup.batch_rows, self.batches.total)
         arguments = self.setup, self.session, self.optimizer, (self.weights, *self.states), self.model.loss, rows
-        return InGraph(*arguments, self.batches) if self.setup.launch == "graph" else ByKernel(*arguments)
+        return InGraph(*arguments, self.batches) if self.setup.execution == "cuda_graph" else ByKernel(*arguments)
 
     def reset(self) -> None:
         """Set weights, states and the step count to zero, in place; copied batches are kept."""

@@ -349,8 +349,8 @@ class EpochCalls:
         batches = self.run.batches
         if not isinstance(batches, data.Batches):
             raise data.DataError(
-                f"{batches.x.place} is read as it is trained on, and epochs in one call read rows in memory: launch "
-                "kernels, or load it with whole=True (reading: whole=true)."
+                f"{batches.x.place} is read as it is trained on, and epochs in one call read rows in memory: execution "
+                "step, or load it with whole=True (reading: whole=true)."
             )
         return batches
 
@@ -377,7 +377,7 @@ class EpochCalls:
 
         That is all for dense updates, those of columns with entries for replayed catch-up, else 0.
         """
-        if self.run.setup.launch == "dual":
+        if self.run.setup.execution == "dual":
             return 0
         if self.run.setup.update == "standard":
             return x.shape[1] * self.run.width
@@ -416,6 +416,6 @@ class EpochCalls:
 
 
 def calls_for(run: "Run") -> EpochCalls | None:
-    """Return the compiled epochs of a run whose launch is "epoch" or "dual"; None if it trains step by step."""
+    """Return the compiled epochs of a run whose execution is "epoch" or "dual"; None if it trains step by step."""
     kinds: dict[str, type[RuleSteps] | type[DualSteps]] = {"epoch": RuleSteps, "dual": DualSteps}
-    return EpochCalls(run, kinds[run.setup.launch](run)) if run.setup.launch in kinds else None
+    return EpochCalls(run, kinds[run.setup.execution](run)) if run.setup.execution in kinds else None

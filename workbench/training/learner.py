@@ -68,7 +68,7 @@ class Learner:
         """
         if self.standard is None:
             self.standard = Standard(None, None)
-            if self.model.is_product and self.setup.hold in ("format", "csr"):
+            if self.model.is_product and self.setup.storage in ("same", "csr"):
                 scales, has_intercept = not has_penalty(self.setup.options), self.setup.has_intercept
                 given = {"has_intercept": has_intercept, "scales": scales, "for_steps": True}
                 standard = standard_of(x, y, weights, self.model.loss, **given)
@@ -93,8 +93,8 @@ class Learner:
 
         Losses come after up to `at_once` epochs, of `passes` > 1 steps of all rows each. ValueError for dual twice.
         """
-        if self.setup.launch == "dual" and self.epoch:
-            raise ValueError("Dual ascent trains on all rows at once: call fit with them, or leave launch out.")
+        if self.setup.execution == "dual" and self.epoch:
+            raise ValueError("Dual ascent trains on all rows at once: call fit with them, or leave execution out.")
         self.run.take(x, y, weights)
         try:
             if self.run.calls is not None:
@@ -191,18 +191,18 @@ def as_csr(x: Any, dtype: np.dtype) -> scipy.sparse.csr_array:
 
 
 def as_trained(x: Any, setup: Setup) -> Any:
-    """Return x as a training holds it: for format "dense" and hold "format" a dense C array, else csr or dense as x is.
+    """Return x as training uses it: for format "dense" and storage "same" a dense C array, else csr or dense as x is.
 
     Of the setup's dtype; memory is shared if nothing changes. Raises ValueError if dense rows exceed the memory.
     """
     dtype = np.dtype(setup.dtype)
     if setup.format == "dense" and isinstance(x, np.ndarray):
         return np.ascontiguousarray(x, dtype)
-    if setup.format != "dense" or setup.hold != "format":
+    if setup.format != "dense" or setup.storage != "same":
         return as_csr(x, dtype)
     if (size := math.prod(x.shape) * dtype.itemsize) > bytes_memory():
         raise ValueError(
             f"X as a dense array takes {size / 2**30:,.0f} GiB, more than this machine has.\n"
-            'Give hold="csr", which makes each batch dense, or format="csr".'
+            'Give storage="csr", which makes each batch dense, or format="csr".'
         )
     return formats.to_format(as_csr(x, dtype), "dense")

@@ -405,7 +405,7 @@ class Run(Training):
 
     def catch_up(self) -> None:
         """Apply deferred updates to all rows of all parameters indexed by features, in place, if exact."""
-        if self.setup.update == "exact" and self.setup.launch != "dual":  # which defers none
+        if self.setup.update == "exact" and self.setup.execution != "dual":  # which defers none
             self.updater.catch_up(self._touched())
 
     @property

@@ -28,8 +28,8 @@ def multiple_trainers_reason(setup: "Setup", trainers: int) -> str:
         return f"There are {trainers} trainers; there is 1 or more."
     if setup.device != "cpu":
         return "Trainers that share a training compute on cpu; on cuda a training has one trainer."
-    if setup.launch != "kernels":
-        return f"Trainers exchange rows at every step, and launch {setup.launch} does not stop there: take kernels."
+    if setup.execution != "step":
+        return f"Trainers exchange rows at every step, and execution {setup.execution} does not stop there: take step."
     if setup.format != "csr" or setup.gradient == "fused":
         return (
             "Trainers send the active rows of a batch: take format csr and the gradient row_sparse (or dense); "
@@ -82,15 +82,15 @@ class Setup(_Setup):
     With `shuffle` every batch is new, and each step pays for its slice, conversion and plan; with `ahead` these are
     done for the next batch on a thread parallel to the step, which then pays for what it waits. Without `shuffle`,
     batches repeat and are kept as prepared in the first epoch, at the price of their memory, as is a batch of all rows
-    in any case. With `hold` csr data that is trained on dense is held as CSR, and each batch is made dense; with `hold`
-    uint8 or float16 it is held dense in that type, in which every value must be exact; each batch is widened. A `fused`
+    in any case. With `storage` csr data that is trained on dense is kept as CSR, and each batch is made dense; with
+    `storage` uint8 or float16 it is kept dense in that type, in which every value must be exact; each batch is widened. A `fused`
     gradient is applied to the rows it touches while it is summed, and never held. A `lazy` update leaves the other rows
     alone; an `exact` one lets them catch up when they are next touched, and trains as the `standard` one does. On the
-    `device` cuda batches are cut on the host and copied; weights and states stay there. With `launch` graph a whole
+    `device` cuda batches are cut on the host and copied; weights and states stay there. With `execution` cuda_graph a whole
     step is one launch on cuda: for csr batches and a fused gradient, and for dense batches, with the products of
-    cuBLAS. With `launch` epoch all batches of an epoch, or of 50 ms of it, are one compiled call on cpu, which reads
+    cuBLAS. With `execution` epoch all batches of an epoch, or of 50 ms of it, are one compiled call on cpu, which reads
     rows where they stand: csr ones with any update, dense ones with the standard one; a `fused` gradient is computed
-    there as a `row_sparse` one is. With `launch` dual so are csr or dense rows one by one, each by a step of dual
+    there as a `row_sparse` one is. With `execution` dual so are csr or dense rows one by one, each by a step of dual
     variables (`kernels.epochs.dual`): it trains to what `sgd` with this decay and an `exact` update, which is the
     standard one of dense rows, comes to, without a learning rate; `batch_rows` only says of how many rows a loss is
     reported. With `intercept`, None for yes on cpu, a number for each output is added to the scores: its gradient is
@@ -125,7 +125,7 @@ class Setup(_Setup):
 
 def impossible_reason(setup: Setup) -> str:
     """Return why the settings do not go together, as a sentence with what to change; "" if they do."""
-    for name in ("device", "launch", "hold"):
+    for name in ("device", "execution", "storage"):
         value, allowed = getattr(setup, name), settings.BY_NAME[name].allowed
         if value not in allowed:
             return unknown_name(name, value, allowed)
@@ -142,12 +142,12 @@ def impossible_reason(setup: Setup) -> str:
     reason = reason or _why_not_these_options(setup)
     reason = reason or (_why_not_on_cuda(setup) if setup.device == "cuda" else "")
     reason = reason or (multiple_trainers_reason(setup, setup.trainers) if setup.trainers != 1 else "")
-    reason = reason or (_why_no_graph(setup) if setup.launch == "graph" else "")
-    if not reason and setup.launch == "epoch":
+    reason = reason or (_why_no_graph(setup) if setup.execution == "cuda_graph" else "")
+    if not reason and setup.execution == "epoch":
         is_dense, what = setup.format == "dense", "Dense epochs" if setup.format == "dense" else "Epochs"
         needed = DENSE_IN_CALLS if is_dense else IN_CALLS
         reason = _why_no_calls(setup, f"{what} in one call have", "Epochs in one call are for", needed)
-    return reason or (_why_no_dual(setup) if setup.launch == "dual" else "")
+    return reason or (_why_no_dual(setup) if setup.execution == "dual" else "")
 
 
 MOST_POSSIBLE = 1000
@@ -190,19 +190,19 @@ def _why_not_these_options(setup: Setup) -> str:
 
 
 def _why_not_held(setup: Setup) -> str:
-    """Return why data cannot be held as the setting `hold` asks, with what to change; "" if it can."""
-    if setup.hold == "format":
+    """Return why data cannot be held as the setting `storage` asks, with what to change; "" if it can."""
+    if setup.storage == "same":
         return ""
     if setup.format != "dense":
         return (
-            f"hold {setup.hold} is for data that is trained on dense; format {setup.format} is held as it is: "
-            "take hold format, or format dense."
+            f"storage {setup.storage} is for data that is trained on dense; format {setup.format} is held as it is: "
+            "take storage same, or format dense."
         )
     if setup.device != "cpu":
-        return f"Data is held as {setup.hold} on cpu alone; on {setup.device} take hold format."
+        return f"Data is held as {setup.storage} on cpu alone; on {setup.device} take storage same."
     model = models.get(setup.model)
     if model.sampler is not None or not model.rows_apart:
-        return f"The {model.name} model completes its batches from all rows: take hold format."
+        return f"The {model.name} model completes its batches from all rows: take storage same."
     return ""
 
 
@@ -237,16 +237,16 @@ def not_on_cuda(model: Model) -> str:
 def _why_no_graph(setup: Setup) -> str:
     """Return why a step of the setup cannot be one CUDA graph, as a sentence; "" if it can."""
     if setup.format not in IN_GRAPH:
-        return f"A step in one graph has format {' or '.join(IN_GRAPH)}; with format {setup.format} launch is kernels."
+        return f"A step in one graph has format {' or '.join(IN_GRAPH)}; with format {setup.format} execution is step."
     choices = IN_GRAPH[setup.format]
     if wrong := [name for name, choice in choices.items() if getattr(setup, name) != choice]:
         needed = ", ".join(f"{name} {choices[name]}" for name in wrong)
         came = f"{wrong[0]} {getattr(setup, wrong[0])}"
-        return f"A step in one graph of format {setup.format} has {needed}; with {came} launch is kernels."
+        return f"A step in one graph of format {setup.format} has {needed}; with {came} execution is step."
     if (loss := models.get(setup.model).loss) not in LOSSES:
-        return f"A step in one graph has the loss {', '.join(LOSSES)}; for {loss}, launch is kernels."
+        return f"A step in one graph has the loss {', '.join(LOSSES)}; for {loss}, execution is step."
     if setup.device != "cuda":
-        return "A step in one graph runs on a CUDA device; on cpu launch is kernels."
+        return "A step in one graph runs on a CUDA device; on cpu execution is step."
     return ""
 
 
@@ -255,14 +255,14 @@ def _why_no_calls(setup: Setup, what: str, are: str, needed: Mapping[str, Any] =
 
     `what` and `are` begin the sentences.
     """
-    if setup.launch == "epoch" and setup.gradient == "fused":  # a call sums and applies gradients in one pass
+    if setup.execution == "epoch" and setup.gradient == "fused":  # a call sums and applies gradients in one pass
         needed = {**needed, "gradient": "fused"} if setup.format != "dense" else needed
     for name, choice in needed.items():
         if (value := getattr(setup, name)) != choice:
-            return f"{what} {_words(needed)}; with {_words({name: value})} launch is kernels."
+            return f"{what} {_words(needed)}; with {_words({name: value})} execution is step."
     if not _goes_into_calls(models.get(setup.model)):
         known = ", ".join(name for name in models.names() if _goes_into_calls(models.get(name)))
-        return f"{are} {known}; for {setup.model}, launch is kernels."
+        return f"{are} {known}; for {setup.model}, execution is step."
     return ""
 
 
@@ -273,15 +273,14 @@ def _why_no_dual(setup: Setup) -> str:
     what = "Dual ascent on dense rows has" if is_dense else "Dual ascent has"
     if reason := _why_no_calls(setup, what, "Dual ascent is for", needed):
         return reason
-    if setup.hold not in ("format", "csr"):
-        return (
-            f"Dual ascent reads values of the type of the weights: with hold {setup.hold} launch is kernels or epoch."
-        )
+    if setup.storage not in ("same", "csr"):
+        return f"Dual ascent reads values of the type of the weights: with storage {setup.storage} execution is step "
+            "or epoch."
     update = "standard" if is_dense else "exact"
     if setup.optimizer != "sgd" or setup.update != update:
         return (
             f"Dual ascent trains what sgd with an exact update does: take optimizer sgd and update {update}; with "
-            f"{setup.optimizer} and {setup.update} launch is kernels or epoch."
+            f"{setup.optimizer} and {setup.update} execution is step or epoch."
         )
     if not setup.options.get("decay"):
         return "Dual ascent needs a decay above 0, which the weights are divided by: 1e-4, for one, or 1 / (C rows)."
@@ -306,7 +305,7 @@ def _words(choices: Mapping[str, Any]) -> str:
 COMPLETED = ("engine", "gradient", "update")
 """Settings that are completed, in the order in which they are chosen."""
 
-DECIDING = ("format", "device", "launch", "model", "intercept")
+DECIDING = ("format", "device", "execution", "model", "intercept")
 """Settings that are never completed, on which it depends what suits."""
 
 USUAL = {name: table.BY_NAME[name].default for name in (*COMPLETED, *DECIDING)}
@@ -336,11 +335,11 @@ def complete_settings(settings: Mapping[str, Any], fastest: bool = False) -> tup
 def with_epoch_calls(setup: Setup) -> Setup:
     """Return the setup with epochs as compiled calls, if possible and batches are shuffled; else the setup itself.
 
-    >>> with_epoch_calls(Setup(update="lazy")).launch, with_epoch_calls(Setup(format="coo")).launch
-    ('epoch', 'kernels')
+    >>> with_epoch_calls(Setup(update="lazy")).execution, with_epoch_calls(Setup(format="coo")).execution
+    ('epoch', 'step')
     """
-    calls = setup.changed(launch="epoch", gradient="dense" if setup.format == "dense" else "row_sparse")
-    return calls if setup.launch == "kernels" and setup.shuffle and not impossible_reason(calls) else setup
+    calls = setup.changed(execution="epoch", gradient="dense" if setup.format == "dense" else "row_sparse")
+    return calls if setup.execution == "step" and setup.shuffle and not impossible_reason(calls) else setup
 
 
 @functools.lru_cache
@@ -351,14 +350,14 @@ def _choose_settings(deciding: tuple, given: tuple, fastest: bool) -> tuple | No
     tried before the defaults.
     """
     setup = Setup(**dict(zip(DECIDING, deciding, strict=True)))
-    if setup.launch == "graph":  # on cpu it means something, too, and gives a row that says what there is not
+    if setup.execution == "cuda_graph":  # on cpu it means something, too, and gives a row that says what there is not
         setup = setup.changed(device="cuda")
-    if setup.launch == "dual":  # the others that it asks for are said by whoever checks the settings
+    if setup.execution == "dual":  # the others that it asks for are said by whoever checks the settings
         setup = setup.changed(optimizer="sgd", options={"decay": 1.0})
     own = products.default_engine(setup.format)
     engines = (own, *(engine for engine in products.ENGINES if engine != own))
     usual = tuple(value or USUAL[name] for name, value in zip(COMPLETED, given, strict=True))
-    gradients = _gradients(given, fastest and setup.launch != "epoch")  # an epoch is fused whatever it is called
+    gradients = _gradients(given, fastest and setup.execution != "epoch")  # an epoch is fused whatever it is called
     candidates = itertools.product(engines, gradients, ("lazy", *table.BY_NAME["update"].allowed))
     for chosen in candidates if fastest else (usual, *candidates):
         is_as_given = all(value in (None, choice) for value, choice in zip(given, chosen, strict=True))

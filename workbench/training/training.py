@@ -198,25 +198,25 @@ class PhaseTimer:
 
 
 NARROW = ("uint8", "float16")
-"""Values of `hold` that name a type of values."""
+"""Values of `storage` that name a type of values."""
 
 
-def convert_storage(hold: str, x: Any) -> Any:
-    """Return rows X in the storage `hold`: x itself for "format", CSR, or dense of a narrower dtype.
+def convert_storage(storage: str, x: Any) -> Any:
+    """Return rows X in `storage`: x itself for "same", CSR, or dense of a narrower dtype.
 
-    FormatError for a value which that dtype cannot hold. Rows read from disk are never converted: `hold` "format" and
+    FormatError for a value which that dtype cannot hold. Rows read from disk are never converted: `storage` "same" and
     "csr" return them, others raise DataError.
     """
-    if hold == "format" or (hold == "csr" and isinstance(x, data.StoredRows)):
+    if storage == "same" or (storage == "csr" and isinstance(x, data.StoredRows)):
         return x
-    if hold == "csr":
+    if storage == "csr":
         return formats.to_format(x, "csr")
     if isinstance(x, data.StoredRows):
         raise data.DataError(
-            f"{x.place} is read as it is trained on, and hold {hold} needs it in memory: take hold format, or load it "
-            "with whole=True (reading: whole=true)."
+            f"{x.place} is read as it is trained on, and storage {storage} needs it in memory: take storage same, "
+            "or load it with whole=True (reading: whole=true)."
         )
-    return arrays.narrowed(x, np.dtype(hold))
+    return arrays.narrowed(x, np.dtype(storage))
 
 
 @dataclass
@@ -263,7 +263,7 @@ def batches_of(
     `is_drawn` says that the model samples. Unless `as_held`, batches of a dense training are made dense as they are
     cut, if they are not kept.
     """
-    is_whole = setup.launch == "kernels" and setup.last == "keep" and x.shape[0] <= setup.batch_rows
+    is_whole = setup.execution == "step" and setup.last == "keep" and x.shape[0] <= setup.batch_rows
     shuffle = setup.shuffle and (is_drawn or not is_whole)
     dense = None if as_held or keeps_batches(setup, x, shuffle) else dense_type(setup)
     return data.batches_of(x, y, setup.batch_rows, shuffle=shuffle, seed=setup.seed, last=setup.last, dense=dense)
@@ -278,7 +278,7 @@ def dense_type(setup: Setup) -> str | None:
 
 def keeps_batches(setup: Setup, x: Any, shuffle: bool) -> bool:
     """Return whether prepared batches are kept for later epochs: not if shuffled, on disk, or stored otherwise."""
-    return not shuffle and setup.hold == "format" and not isinstance(x, data.StoredRows)
+    return not shuffle and setup.storage == "same" and not isinstance(x, data.StoredRows)
 
 
 def feed_of(batches: data.Batches | data.StoredBatches, model: Model, given: Given) -> data.Feed:
@@ -322,11 +322,11 @@ class Training(ABC):
         """Cut batches from these rows from now on; `y` may be {name: array} with the targets as "label"."""
         y = {**y, "label": self.targets(y["label"])} if isinstance(y, Mapping) else self.targets(y)
         is_drawn = self.model.sampler is not None and self.model.draws(self.given)
-        self.hold_batches(batches_of(self.setup, convert_storage(self.setup.hold, x), y, is_drawn))
+        self.hold_batches(batches_of(self.setup, convert_storage(self.setup.storage, x), y, is_drawn))
 
     @final
     def hold_batches(self, batches: data.Batches | data.StoredBatches) -> None:
-        """Use batches that `hold` has cut for this training, now or before; kept prepared ones are dropped."""
+        """Use batches that `storage` has cut for this training, now or before; kept prepared ones are dropped."""
         self.batches = batches
         self.feed = feed_of(batches, self.model, self.given)
         self.keeps_prepared = keeps_batches(self.setup, batches.x, batches.shuffle)

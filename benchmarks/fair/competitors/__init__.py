@@ -27,7 +27,7 @@ def origin(name: str) -> str:
 def settings_of(value: Any) -> str:
     """Return settings by name as text.
 
-    >>> settings_of({"launch": "epoch", "update": "lazy"})
-    'launch epoch, update lazy'
+    >>> settings_of({"execution": "epoch", "update": "lazy"})
+    'execution epoch, update lazy'
     """
     return ", ".join(f"{name} {one}" for name, one in value.items())

@@ -15,19 +15,19 @@ DENSE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "s
 CSR = {"format": "csr", "engine": "ours", "gradient": "row_sparse"}
 SETTINGS: dict[str, list[dict[str, Any]]] = {
     "dense": [
-        DENSE | {"launch": "epoch"},
-        DENSE | {"launch": "kernels"},
-        DENSE | {"launch": "epoch", "hold": "csr"},
-        DENSE | {"launch": "kernels", "hold": "csr"},
+        DENSE | {"execution": "epoch"},
+        DENSE | {"execution": "step"},
+        DENSE | {"execution": "epoch", "storage": "csr"},
+        DENSE | {"execution": "step", "storage": "csr"},
     ],
     "sparse": [
-        CSR | {"update": "lazy", "launch": "epoch"},
-        CSR | {"update": "standard", "launch": "epoch"},
-        CSR | {"gradient": "fused", "update": "lazy", "launch": "kernels"},
+        CSR | {"update": "lazy", "execution": "epoch"},
+        CSR | {"update": "standard", "execution": "epoch"},
+        CSR | {"gradient": "fused", "update": "lazy", "execution": "step"},
     ],
 }
 """Settings of the trainings by how they train; data held as CSR and made dense a batch at a time counts as dense."""
-SAME = ("format", "engine", "gradient", "update", "launch", "hold")
+SAME = ("format", "engine", "gradient", "update", "execution", "storage")
 """Settings that are told in a name, those that all of a kind share left out."""
 
 
@@ -38,7 +38,7 @@ class ProjectTrainer(Trainer):
     def __init__(self, problem: Problem, settings: Mapping[str, Any]) -> None:
         """Make the project's training with these settings, on dense rows if they are stored dense, else on CSR rows."""
         super().__init__(problem)
-        is_dense = settings["format"] == "dense" and settings.get("hold", "format") == "format"
+        is_dense = settings["format"] == "dense" and settings.get("storage", "format") == "format"
         x = problem.dense if is_dense else problem.csr
         self.training: Any = training.make_run(setup_of(problem, settings), x, problem.targets, problem.outputs)
         self.epoch = 0
@@ -93,7 +93,7 @@ def why_not(problem: Problem, settings: Mapping[str, Any]) -> str:
 def name_of(kind: str, settings: Mapping[str, Any]) -> str:
     """Return the name of a training: its format and the settings that vary within its kind.
 
-    An example is "project, csr, launch epoch, update lazy".
+    An example is "project, csr, execution epoch, update lazy".
     """
     varied = {
         name: settings[name]

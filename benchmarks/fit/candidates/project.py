@@ -129,17 +129,17 @@ def project_candidate(
     )
 
 
-DUAL: dict[str, Any] = {"launch": "dual", "optimizer": "sgd"}
+DUAL: dict[str, Any] = {"execution": "dual", "optimizer": "sgd"}
 """What a training by dual ascent has."""
 register(project_candidate("ours, sparse", format="csr"))
 register(
     project_candidate(
-        "ours, sparse, epochs in one call", epoch_call_settings, needs_product=True, format="csr", launch="epoch"
+        "ours, sparse, epochs in one call", epoch_call_settings, needs_product=True, format="csr", execution="epoch"
     )
 )
 register(project_candidate("ours, sparse, dual ascent", dual_settings, needs_product=True, format="csr", **DUAL))
 register(project_candidate("ours, dense", is_dense=True, format="dense"))
-EPOCHS_DENSE = {"engine": "dense", "gradient": "dense", "update": "standard", "launch": "epoch"}
+EPOCHS_DENSE = {"engine": "dense", "gradient": "dense", "update": "standard", "execution": "epoch"}
 """What a training of dense rows by epochs in one call has."""
 for _name, _values, _chosen in (
     ("epochs in one call", epoch_call_settings, EPOCHS_DENSE),
