@@ -171,7 +171,7 @@ SETTINGS = (
     Setting("format", str, "csr", "what a batch is held in: dense, csr, csc, coo or row_sparse", "formats",
             role="line", is_shown=True,
             control=Control("formats", "Sparse formats", "many", ("csr",),
-                            "What a sparse batch is held in; dense is always measured too, in each of its executions.")),
+                            "What a sparse batch is held in; dense is always measured too, in all executions.")),
     Setting("engine", str, "ours", "whose kernels multiply: ours (native), vendor (SciPy, cuSPARSE) or dense (BLAS, "
             "cuBLAS)", "engines", role="line", is_shown=True,
             control=Control("engines", "Library", "many", ("ours", "vendor"), "Whose kernels multiply sparse arrays: "
@@ -187,8 +187,8 @@ SETTINGS = (
             ("same", "csr", "uint8", "float16"), role="line", noun="storage",
             control=Control("storages", "Dense data stored", "many", ("same", "csr"), "same: as it is trained on. csr: "
                             "each batch is made dense. uint8, float16: smaller, if values are exact.")),
-    Setting("execution", str, "step", "how an epoch is executed: step (one call a step), cuda_graph (a step is one CUDA "
-            "graph), epoch (one compiled call on cpu, csr or dense), dual (one call of dual coordinate ascent; sgd, "
+    Setting("execution", str, "step", "how an epoch is executed: step (one call a step), cuda_graph (a step is one "
+            "CUDA graph), epoch (one compiled call on cpu, csr or dense), dual (one call of dual coordinate ascent; sgd, "
             "exact, a decay)",
             ("step", "cuda_graph", "epoch", "dual"), role="line",
             control=Control("executions", "Execution", "many", ("step", "epoch"), "step: one call a step. "

@@ -52,8 +52,8 @@ scikit-learn's `ConvergenceWarning` says so.
 
 The loss is the mean over the rows of a batch of weight * loss. Rows of weight 0 are left out first; a class that only
 they have does not occur. In `fit` weights are scaled to the mean 1: a weight of 2 is the row twice, exactly if steps
-are of all rows (up to 256) and with `execution="dual"`; weights that are all alike change nothing. In `partial_fit`, which
-does not know the weights of other calls, they are taken as they are: a row of weight 2 moves the model twice as far.
+are of all rows (up to 256) and with `execution="dual"`; equal weights change nothing. In `partial_fit`, which does not
+know the weights of other calls, they are taken as they are: a row of weight 2 moves the model twice as far.
 `class_weight="balanced"` counts rows by their weights. Between calls of `partial_fit`, `set_params` may change
 `learning_rate`, `alpha`, `options`, `class_weight`, `batch_rows`, `shuffle` and `random_state`; what the states of the
 optimizer do not suit, such as another `optimizer`, is refused.

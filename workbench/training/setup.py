@@ -83,11 +83,11 @@ class Setup(_Setup):
     done for the next batch on a thread parallel to the step, which then pays for what it waits. Without `shuffle`,
     batches repeat and are kept as prepared in the first epoch, at the price of their memory, as is a batch of all rows
     in any case. With `storage` csr data that is trained on dense is kept as CSR, and each batch is made dense; with
-    `storage` uint8 or float16 it is kept dense in that type, in which every value must be exact; each batch is widened. A `fused`
-    gradient is applied to the rows it touches while it is summed, and never held. A `lazy` update leaves the other rows
+    `storage` uint8 or float16 it is kept dense in that type, in which every value must be exact; each batch is widened.
+    A `fused` gradient is applied to the rows it touches while it is summed, and never held. A `lazy` update leaves the other rows
     alone; an `exact` one lets them catch up when they are next touched, and trains as the `standard` one does. On the
-    `device` cuda batches are cut on the host and copied; weights and states stay there. With `execution` cuda_graph a whole
-    step is one launch on cuda: for csr batches and a fused gradient, and for dense batches, with the products of
+    `device` cuda batches are cut on the host and copied; weights and states stay there. With `execution` cuda_graph a
+    whole step is one launch on cuda: for csr batches and a fused gradient, and for dense batches, with the products of
     cuBLAS. With `execution` epoch all batches of an epoch, or of 50 ms of it, are one compiled call on cpu, which reads
     rows where they stand: csr ones with any update, dense ones with the standard one; a `fused` gradient is computed
     there as a `row_sparse` one is. With `execution` dual so are csr or dense rows one by one, each by a step of dual
@@ -274,8 +274,7 @@ def _why_no_dual(setup: Setup) -> str:
     if reason := _why_no_calls(setup, what, "Dual ascent is for", needed):
         return reason
     if setup.storage not in ("same", "csr"):
-        return f"Dual ascent reads values of the type of the weights: with storage {setup.storage} execution is step "
-            "or epoch."
+        return f"Dual ascent reads values of the weights' type: storage {setup.storage} needs execution step or epoch."
     update = "standard" if is_dense else "exact"
     if setup.optimizer != "sgd" or setup.update != update:
         return (
