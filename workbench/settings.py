@@ -188,8 +188,8 @@ SETTINGS = (
             control=Control("storages", "Dense data stored", "many", ("same", "csr"), "same: as it is trained on. csr: "
                             "each batch is made dense. uint8, float16: smaller, if values are exact.")),
     Setting("execution", str, "step", "how an epoch is executed: step (one call a step), cuda_graph (a step is one "
-            "CUDA graph), epoch (one compiled call on cpu, csr or dense), dual (one call of dual coordinate ascent; sgd, "
-            "exact, a decay)",
+            "CUDA graph), epoch (one compiled call on cpu, csr or dense), dual (one call of dual ascent; sgd, exact, a "
+            "decay)",
             ("step", "cuda_graph", "epoch", "dual"), role="line",
             control=Control("executions", "Execution", "many", ("step", "epoch"), "step: one call a step. "
                             "cuda_graph: a step is one CUDA graph. epoch: one compiled call on cpu. dual: one call "

@@ -84,8 +84,8 @@ class Setup(_Setup):
     batches repeat and are kept as prepared in the first epoch, at the price of their memory, as is a batch of all rows
     in any case. With `storage` csr data that is trained on dense is kept as CSR, and each batch is made dense; with
     `storage` uint8 or float16 it is kept dense in that type, in which every value must be exact; each batch is widened.
-    A `fused` gradient is applied to the rows it touches while it is summed, and never held. A `lazy` update leaves the other rows
-    alone; an `exact` one lets them catch up when they are next touched, and trains as the `standard` one does. On the
+    A `fused` gradient is applied to the active rows while it is summed, and never held. A `lazy` update leaves the other
+    rows alone; an `exact` one lets them catch up when they are next touched, and trains as the `standard` one does. On the
     `device` cuda batches are cut on the host and copied; weights and states stay there. With `execution` cuda_graph a
     whole step is one launch on cuda: for csr batches and a fused gradient, and for dense batches, with the products of
     cuBLAS. With `execution` epoch all batches of an epoch, or of 50 ms of it, are one compiled call on cpu, which reads
