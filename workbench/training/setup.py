@@ -83,18 +83,19 @@ class Setup(_Setup):
     done for the next batch on a thread parallel to the step, which then pays for what it waits. Without `shuffle`,
     batches repeat and are kept as prepared in the first epoch, at the price of their memory, as is a batch of all rows
     in any case. With `storage` csr data that is trained on dense is kept as CSR, and each batch is made dense; with
-    `storage` uint8 or float16 it is kept dense in that type, in which every value must be exact; each batch is widened.
-    A `fused` gradient is applied to the active rows while it is summed, and never held. A `lazy` update leaves the other
-    rows alone; an `exact` one lets them catch up when they are next touched, and trains as the `standard` one does. On the
-    `device` cuda batches are cut on the host and copied; weights and states stay there. With `execution` cuda_graph a
-    whole step is one launch on cuda: for csr batches and a fused gradient, and for dense batches, with the products of
-    cuBLAS. With `execution` epoch all batches of an epoch, or of 50 ms of it, are one compiled call on cpu, which reads
-    rows where they stand: csr ones with any update, dense ones with the standard one; a `fused` gradient is computed
-    there as a `row_sparse` one is. With `execution` dual so are csr or dense rows one by one, each by a step of dual
-    variables (`kernels.epochs.dual`): it trains to what `sgd` with this decay and an `exact` update, which is the
-    standard one of dense rows, comes to, without a learning rate; `batch_rows` only says of how many rows a loss is
-    reported. With `intercept`, None for yes on cpu, a number for each output is added to the scores: its gradient is
-    the column sums of the slope, and the optimizer steps all of it every time, without weight decay.
+    `storage` uint8 or float16 it is kept dense in that type, in which every value must be exact; each batch is
+    widened. A `fused` gradient is applied to the active rows while it is summed, and never held. A `lazy` update
+    leaves the other rows alone; an `exact` one lets them catch up when they are next touched, and trains as the
+    `standard` one does. On the `device` cuda batches are cut on the host and copied; weights and states stay there.
+    With `execution` cuda_graph a whole step is one launch on cuda: for csr batches and a fused gradient, and for dense
+    batches, with the products of cuBLAS. With `execution` epoch all batches of an epoch, or of 50 ms of it, are one
+    compiled call on cpu, which reads rows where they stand: csr ones with any update, dense ones with the standard
+    one; a `fused` gradient is computed there as a `row_sparse` one is. With `execution` dual so are csr or dense rows
+    one by one, each by a step of dual variables (`kernels.epochs.dual`): it trains to what `sgd` with this decay and
+    an `exact` update, which is the standard one of dense rows, comes to, without a learning rate; `batch_rows` only
+    says of how many rows a loss is reported. With `intercept`, None for yes on cpu, a number for each output is added
+    to the scores: its gradient is the column sums of the slope, and the optimizer steps all of it every time, without
+    weight decay.
     """
 
     options: Mapping[str, float] = field(default_factory=dict)
