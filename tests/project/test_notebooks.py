@@ -4,7 +4,6 @@ import ast
 import importlib.util
 import logging
 import re
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -147,13 +146,6 @@ def test_a_committed_notebook_is_clean(path):
     assert notebook.cells[0].cell_type == "markdown"
     assert notebook.cells[0].source.startswith("# ")
     assert path.read_text(encoding="utf-8") == nbformat.writes(notebook) + "\n"  # as Jupyter saves it: small diffs
-
-
-def test_the_extra_of_notebooks_reads_the_tables_that_they_write():
-    """`make lab` and `make docs` install it alone: a notebook that writes a CSV file needs what reads tables."""
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    assert any("csv.writer" in cell.source for path in NOTEBOOKS for cell in read(path).cells)
-    assert set(extras["tables"]) <= set(extras["lab"])
 
 
 def test_the_check_of_notebooks_can_fail():

@@ -169,8 +169,7 @@ register(Export("matrix_market", write_matrix_market, "coordinate text, and labe
 def write_parquet(dataset: Dataset, path: Path) -> None:
     """Write Parquet with a row per row: lists `indices` and `values`, `label`, and `group` if there are any.
 
-    A row group is a block. Features, kind and classes are JSON in the schema metadata, under `sparse-workbench`. Needs
-    pyarrow.
+    A row group is a block. Features, kind and classes are JSON in the schema metadata, under `sparse-workbench`.
     """
     import pyarrow.parquet
 
@@ -210,7 +209,7 @@ def _labels_of_arrow(labels: np.ndarray) -> Any:
     return pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(labels).ravel()), labels.shape[1])
 
 
-register(Export("parquet", write_parquet, "columns indices, values (lists), label, group", "pyarrow", "tables"))
+register(Export("parquet", write_parquet, "columns indices, values (lists), label, group"))
 
 
 # A binsparse 0.1 matrix in HDF5: a JSON descriptor as attribute, and the arrays; labels and groups next to them.

@@ -1,7 +1,8 @@
 """Folders of part files, as Spark, Hive and loops write them: read as one file of all parts.
 
 Parts are of one kind and come in the natural order of their names, part-2 before part-10. Names that begin with a dot
-or an underscore (`_SUCCESS`) and empty files are passed over. Text is joined, and a header that each part has is kept
+or an underscore (`_SUCCESS`) and empty files are passed over; files about the data (README, LICENSE, checksums) too,
+with a note. Text is joined, and a header that each part has is kept
 once; columns of Parquet and Feather files are joined by their names; matrices are stacked with their labels.
 """
 
@@ -24,12 +25,12 @@ import scipy.sparse
 from kernels.registry import format_count
 from workbench.data.dataset.record import Dataset, RowBlocks
 from workbench.data.dataset.targets import labels_as_named
-from workbench.data.errors import DataError, MissingLabelsError, import_optional, reader_option_advice
+from workbench.data.errors import DataError, MissingLabelsError, reader_option_advice
 from workbench.data.files.labels import read_label_file
 from workbench.data.files.opened import open_text
 from workbench.data.files.reading import reading
-from workbench.data.files.types import JSON_ARRAY, ONE_KIND, OWN_PARQUET, Part, part_paths, parts_of
-from workbench.data.labels import NONE, Wanted, read_labels
+from workbench.data.files.types import ABOUT_DATA, JSON_ARRAY, ONE_KIND, OWN_PARQUET, Part, part_paths, parts_of
+from workbench.data.labels import NONE, Wanted, format_names, read_labels
 
 PAIRS = ("ratings", "graph")
 """Data sets of pairs, whose text may begin with a line of names."""
@@ -56,12 +57,13 @@ def read_parts(
     with reading(path, WHAT):
         parts = parts_of(path)
         if not _is_joined(parts):
-            return _stack(make, path, parts, dict(given))
-        with _joined(path, parts, name, head, given) as (copy, options):
-            made = make(copy, **options)
-            notes = tuple(note.replace(str(copy), str(path)) for note in made.facts.get("guesses", ()))
-            facts = {**made.facts, **({"guesses": notes} if notes else {})}
-            return dataclasses.replace(made, source=_source_of(path, parts), facts=facts)
+            made, copy = _stack(make, path, parts, dict(given)), Path(path)
+        else:
+            with _joined(path, parts, name, head, given) as (copy, options):
+                made = make(copy, **options)
+        notes = [*_passed_over(path), *(note.replace(str(copy), str(path)) for note in made.facts.get("guesses", ()))]
+        facts = {**made.facts, **({"guesses": notes} if notes else {})}
+        return dataclasses.replace(made, source=_source_of(path, parts), facts=facts)
 
 
 def read_parts_in_blocks(
@@ -91,6 +93,14 @@ def read_parts_in_blocks(
 def files_of_parts(path: str | os.PathLike) -> list[str | os.PathLike]:
     """Return the folder and its parts in order: the files whose content decides what is read."""
     return [path, *part_paths(path)]
+
+
+def _passed_over(path: str | os.PathLike) -> list[str]:
+    """Return the note that names the files about the data in a folder, which are not read; [] if there are none."""
+    names = sorted(
+        entry.name for entry in Path(path).iterdir() if ABOUT_DATA.fullmatch(entry.name) and entry.name[0] not in "._"
+    )
+    return [f"Not read, as about the data: {format_names(names)}."] if names else []
 
 
 def _source_of(path: str | os.PathLike, parts: Sequence[Part]) -> str:
@@ -245,9 +255,10 @@ def _join_columns(parts: Sequence[Part], copy: Path) -> None:
 
     Raises DataError if the parts have other columns, or types that no type includes.
     """
-    pa = import_optional("pyarrow", "tables", "Reading Parquet and Feather files")
-    parquet = import_optional("pyarrow.parquet", "tables", "Reading Parquet files")
-    of_arrow = import_optional("pyarrow.dataset", "tables", "Reading Parquet and Feather files")
+    import pyarrow as pa
+    import pyarrow.dataset as of_arrow
+    from pyarrow import parquet
+
     kind = "feather" if parts[0].what == OF_COLUMNS[-1] else "parquet"
     schemas = [of_arrow.dataset(part.path, format=kind).schema for part in parts]
     for part, schema in zip(parts, schemas, strict=True):

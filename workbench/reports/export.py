@@ -128,7 +128,7 @@ def write_report(
 
     HTML; Markdown with `markdown` or for .md; only the records for .csv and .parquet. `predicted` is the answer of a
     run without records, which is an error otherwise. Texts that a spreadsheet would run begin with an apostrophe in a
-    .csv if `quote_formulas`; else a warning names them. ExportError for another suffix or without pyarrow for Parquet.
+    .csv if `quote_formulas`; else a warning names them. ExportError for another suffix.
     """
     paths = _paths(runs)
     path = Path(out) if out is not None else _path_next_to(paths[0], "report.md" if markdown else "report.html")
@@ -174,7 +174,7 @@ def _path_next_to(run: Path, name: str) -> Path:
 def write_table(runs: Runs, out: str | Path | None = None) -> Path:
     """Write the records of runs as CSV, or Parquet for a path .parquet, and return the path (default rows.csv).
 
-    Parquet keeps lists and dicts as JSON text. ExportError if pyarrow is missing.
+    Parquet keeps lists and dicts as JSON text.
     """
     path = Path(out) if out is not None else _path_next_to(_paths(runs)[0], "rows.csv")
     return _write_frame(frame_of(runs), path)
@@ -198,12 +198,9 @@ def _write_frame(frame: pd.DataFrame, path: Path, quote_formulas: bool = False) 
 
 
 def _as_parquet(frame: pd.DataFrame, path: Path) -> None:
-    """Write records to a Parquet file, nested columns as JSON text; ExportError if pyarrow is missing."""
+    """Write records to a Parquet file, nested columns as JSON text."""
     nested = [name for name, column in store.TRIALS.columns.items() if column.kind not in FLAT]
     texts = {name: [None if value is None else json.dumps(value) for value in frame[name]] for name in nested}
-    flat = frame.assign(**{name: pd.Series(values, dtype=object) for name, values in texts.items()})
-    try:
-        flat.to_parquet(path, index=False)
-    except ImportError as error:
-        needed = "Parquet needs pyarrow: pip install 'sparse-workbench[tables]', or write a .csv"
-        raise ExportError(f"{needed} ({error}).") from None
+    frame.assign(**{name: pd.Series(values, dtype=object) for name, values in texts.items()}).to_parquet(
+        path, index=False
+    )

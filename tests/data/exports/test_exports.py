@@ -113,11 +113,11 @@ def test_what_cannot_be_written_is_refused(tmp_path, monkeypatch):
         data.export(drawn(), tmp_path / "there", to="svmlight")
     with pytest.raises(DataError, match="cannot be written: No such file or directory"):
         data.export(drawn(), tmp_path / "none" / "x", to="svmlight")
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(
-        DataError, match=r"The export to parquet needs pyarrow.*: pip install 'sparse-workbench\[tables\]'"
+        DataError, match=r"The export to binsparse needs h5py.*: pip install 'sparse-workbench\[exchange\]'"
     ):
-        data.export(drawn(), tmp_path / "x", to="parquet")
+        data.export(drawn(), tmp_path / "x", to="binsparse")
 
 
 @pytest.mark.parametrize(("to", "package"), [("anndata", "anndata"), ("binsparse", "h5py")])

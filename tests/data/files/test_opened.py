@@ -5,7 +5,6 @@ import codecs
 import gzip
 import lzma
 import os
-import sys
 
 import pytest
 
@@ -138,15 +137,6 @@ def test_an_archive_that_unpacks_to_far_more_than_it_is_is_refused(path, monkeyp
     path.write_bytes(PACKERS[packing](b"1 1:1\n" * 9000))  # below what is free
     with opened.open_text(path) as file:
         assert len(file.read()) == 54_000
-
-
-def test_zstd_without_pyarrow_says_what_to_install(path, monkeypatch):
-    path.write_bytes(b"\x28\xb5\x2f\xfd" + bytes(9))
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(DataError, match=r"pip install 'sparse-workbench\[tables\]'"):
-        opened.open_text(path)
-    with pytest.raises(DataError, match=r"some.txt is packed by zstd, which pyarrow unpacks"):
-        opened.read_head(path)
 
 
 def test_a_file_that_changes_while_it_is_read_is_told(path):

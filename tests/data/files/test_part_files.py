@@ -100,6 +100,8 @@ def write_parts(folder, write, parts=12):
     """Parts 0 to 11 of the frame, whose alphabet puts 10 before 2, with what is no part beside them."""
     folder.mkdir()
     (folder / "_SUCCESS").touch()
+    (folder / "README.md").write_text("# What these rows are\n")
+    (folder / "LICENSE").write_text("CC0")
     (folder / ".part-0.crc").write_bytes(b"\1\2")
     (folder / "part-99").touch()
     for number, rows in enumerate(np.array_split(np.arange(ROWS), parts)):
@@ -120,6 +122,7 @@ def test_a_folder_of_parts_is_the_file_of_all_rows(kind, tmp_path, monkeypatch):
     assert (parts.x != whole.x).nnz == 0
     assert parts.y.tolist() == whole.y.tolist()
     assert (parts.rows, parts.classes, parts.source) == (ROWS, whole.classes, "the folder parts, 12 files")
+    assert parts.facts["guesses"][0] == "Not read, as about the data: LICENSE, README.md."
     if data.get(parts.name).blocks is not None and "kind" not in given:
         data.convert(parts.name, tmp_path / "X.sparse", shuffle=None, path=folder, **given_to_reader(folder, given))
         stored = data.load("sparse", path=tmp_path / "X.sparse", whole=True)

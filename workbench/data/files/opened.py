@@ -57,12 +57,9 @@ class NotTextError(DataError):
 
 
 def _zstd(source: BinaryIO) -> Any:
-    """Return a stream that decompresses zstd by pyarrow. Raises DataError with the install command if it is missing."""
-    try:
-        import pyarrow
-    except ImportError:
-        advice = "pip install 'sparse-workbench[tables]', or unpack the file"
-        raise DataError(f"{source.name} is packed by zstd, which pyarrow unpacks: {advice}.") from None
+    """Return a stream that decompresses zstd by pyarrow."""
+    import pyarrow
+
     return pyarrow.CompressedInputStream(pyarrow.PythonFile(source, mode="r"), "zstd")
 
 

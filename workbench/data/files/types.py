@@ -307,12 +307,21 @@ class Part(NamedTuple):
         return self.what.endswith("text") or self.what.startswith("text,") or "-separated text" in self.what
 
 
+ABOUT_DATA = re.compile(
+    r"(?i)(read_?me|licen[cs]e|copying|notice|authors|changelog|success|(md5|sha1|sha256|sha512)sums?)"
+    r"([._-].*)?|.*\.(md|crc|md5|sha1|sha256|sha512)"
+)
+"""Names of files in a folder of data that are about it."""
+
+
 def part_paths(path: str | os.PathLike) -> list[Path]:
     """Return the files of a folder in the natural order of their names, without empty and hidden ones (. and _).
 
-    Returns [] if the folder holds another folder, or stored rows. Raises DataError for a link to no file.
+    Files about the data are left out. Returns [] if the folder holds another folder, or stored rows. Raises DataError
+    for a link to no file.
     """
     entries = [entry for entry in Path(path).iterdir() if not entry.name.startswith((".", "_"))]
+    entries = [entry for entry in entries if not ABOUT_DATA.fullmatch(entry.name)]
     if broken := next((entry for entry in entries if not entry.exists()), None):
         raise DataError(f"{broken} is a link to a file that does not exist; expected a file of data.\nDelete the link.")
     if any(entry.is_dir() for entry in entries) or _holds_stored_rows(Path(path)):

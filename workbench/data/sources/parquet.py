@@ -9,7 +9,7 @@ import numpy as np
 
 from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks, canonical
-from workbench.data.errors import DataError, import_optional, reader_option_advice
+from workbench.data.errors import DataError, reader_option_advice
 from workbench.data.files.reading import blocks_of_file, dataset_of, reading
 from workbench.data.files.types import OWN_KEY
 from workbench.data.labels import GUESSED, NONE, Wanted
@@ -48,7 +48,8 @@ def blocks(path: str | os.PathLike, wanted: Wanted = GUESSED) -> RowBlocks:
 
 def _about(path: str | os.PathLike) -> dict[str, Any]:
     """Return features, kind of labels and classes from the metadata of the file; DataError if it has none of them."""
-    parquet = import_optional("pyarrow.parquet", "tables", "Reading Parquet files")
+    from pyarrow import parquet
+
     try:
         about = json.loads(parquet.read_schema(path).metadata[OWN_KEY])
         return {"features": int(about["features"]), "kind": str(about["kind"]), "classes": list(about["classes"])}
@@ -61,7 +62,8 @@ def _about(path: str | os.PathLike) -> dict[str, Any]:
 
 def _blocks(path: str | os.PathLike) -> Iterator[RowBlock]:
     """Yield the rows of each row group with labels and groups; DataError if lists of a row differ in length."""
-    parquet = import_optional("pyarrow.parquet", "tables", "Reading Parquet files")
+    from pyarrow import parquet
+
     features = _about(path)["features"]
     with reading(path, WHAT), parquet.ParquetFile(path) as file:
         for number in range(file.num_row_groups):
