@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.analysis.fit import OLD, CaseResult, Entry, by_tolerance, format_ratio, format_tolerance, kind_of
 from benchmarks.plots import register_chart
+from benchmarks.plots.style import framed
 from kernels.registry import format_count
 from workbench.analysis.formatting import format_gain, format_number, format_seconds, join_items
 from workbench.plots import style
@@ -53,7 +54,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, case: str | None) -> str:
     _limit(axes, found, [curve for _, curve in plotted])
     title, sentence = _finding(found)
     below = f"{found.name}: {format_count(found.row['rows'], 'row')} x {format_count(found.row['features'], 'feature')}"
-    style.framed(figure, axes, title, below)
+    framed(figure, axes, title, below)
     return sentence + _elsewhere(every)
 
 

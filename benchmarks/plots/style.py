@@ -79,7 +79,13 @@ def finish_bench_chart(figure: Figure, axes: Axes, title: str, rows: Sequence[be
         f"on {formatting.join_items(devices)}" if devices else f"{count} threads",
         *(f"cache {cache}" for cache in sorted(caches)),
     ]
-    add_title_and_grid(figure, axes, title, "; ".join([more, "float32", *at, on]))
+    framed(figure, axes, title, "; ".join([more, "float32", *at, on]))
+
+
+def framed(figure: Figure, axes: Axes, title: str, below: str) -> None:
+    """Add title, subtitle `below`, grid, and a legend below the axes for what has a label."""
+    add_title_and_grid(figure, axes, title, below)
+    axes.margins(y=0.1)
     handles, labels = axes.get_legend_handles_labels()
     if handles:
         columns = 3 if figure.get_figwidth() > 7 else 1

@@ -126,7 +126,7 @@ def test_what_ran_only_beside_other_programs_is_hollow_on_its_line():
 def test_what_ran_only_beside_other_programs_is_told_in_charts_of_one_density():
     rows = [maker.disturbed(row) if row["format"] == "csr" else row for row in maker.sweep(densities=(0.01,))]
     figure, sentence = drawn("phases", rows)
-    assert f", {style.DISTURBED}" in said(figure)
+    assert f"pale: 1 configuration only {style.DISTURBED}" in said(figure)
     assert sentence.startswith("At 1 % density a step of dense spends"), "the finding is of what was left alone"
     assert "hollow: 1 configuration only" in said(drawn("time_density", rows)[0])
 
@@ -172,7 +172,7 @@ def test_a_narrow_figure_names_its_bars_above_them(name):
 
 
 def test_a_dense_array_that_did_not_fit_is_told_beside_data_held_as_csr():
-    rows = [maker.unfit(row) if (row["format"], row["storage"]) == ("dense", "format") else row for row in
+    rows = [maker.unfit(row) if (row["format"], row["storage"]) == ("dense", "same") else row for row in
             maker.sweep((maker.DENSE, maker.HELD_AS_CSR, maker.SPARSE))]  # fmt: skip
     figure, _ = drawn("time_density", rows)
     assert "dense needs 82 GB" in said(figure)

@@ -117,10 +117,10 @@ def test_a_charts_points_say_their_values_where_the_pointer_rests():
     figure = Figure(figsize=(9, 6))
     plots.draw("time_density", store.frame(maker.sweep(noise=0.01)), figure)
     figure.savefig("/dev/null", format="svg")
-    marks = str(page.marks(figure))
+    marks = str(page.tooltips(figure))
     titles = re.findall(r"<title>([^<]*)</title>", marks)
     assert sum(title.startswith("dense: ") for title in titles) == len(maker.DENSITIES)
-    assert any(re.fullmatch(r"sparse: 1 %, 1\.\d+ ms", title) for title in titles)
+    assert any(re.fullmatch(r"sparse: 1 %, 1\.\d+ ms \(95 %: .* ms to .* ms\)", title) for title in titles)
     places = [float(x) for x in re.findall(r'cx="([\d.]+)"', marks)]
     assert all(0 < x < 9 * 72 for x in places)
 
@@ -129,7 +129,7 @@ def test_bars_say_their_values_too():
     figure = Figure(figsize=(9, 6))
     plots.draw("phases", store.frame(maker.sweep((maker.DENSE, maker.SPARSE), (0.01,))), figure)
     figure.savefig("/dev/null", format="svg")
-    titles = re.findall(r"<title>([^<]*)</title>", str(page.marks(figure)))
+    titles = re.findall(r"<title>([^<]*)</title>", str(page.tooltips(figure)))
     assert any(title.startswith("sparse") and ", forward: " in title for title in titles)
 
 

@@ -39,7 +39,7 @@ def name(row: Record) -> str:
     call = ", whole epochs" if row["execution"] == "epoch" else ""
     serial = ", 1 thread" if row["serial"] else ""
     if row["format"] == "dense":
-        return f"dense{' from CSR batches' if row['hold'] == 'csr' else ''}{call}{serial}"
+        return f"dense{' from CSR batches' if row['storage'] == 'csr' else ''}{call}{serial}"
     kind = "" if row["format"] == "csr" else f" {FORMATS[row['format']]}"
     lazy = "" if row["update"] == "standard" else f", {row['update']}"
     gradient = "" if row["gradient"] == "row_sparse" else f", {row['gradient']} gradient"

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
 
 from workbench.analysis import configurations, formatting
 from workbench.analysis.intervals import shown_value
@@ -85,19 +84,16 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str
     for place, row in enumerate(rows):
         _bars(axes, place, reached(row))
     longest = max(one.share for row in rows for one in reached(row))
-    axes.axvline(1.0, color=style.DENSE, linewidth=1.2, linestyle=(0, (4, 2)), label="the bound")
-    used = [name for name in PHASES if any(one.phase == name for row in rows for one in reached(row))]
-    for name in used:
-        axes.barh([0], [0], color=PHASES[name], label=name)
+    axes.axvline(1.0, color=style.DENSE, linewidth=1.2, linestyle=(0, (4, 2)), label="_the bound")
+    style.note(axes, "the bound ", (1.0, 0.01), xycoords=axes.get_xaxis_transform(), ha="right", va="bottom")
     style.name_bars(axes, [style.name(row, rows) for row in rows])
     is_narrow = style.is_narrow(axes)
     axes.set_ylim(max(len(rows), 3) - 0.5, -0.8 if is_narrow else -0.6)
     axes.set_xlim(0, max((NARROW_ROOM if is_narrow else ROOM) * longest, 1.08))
-    axes.set_xlabel("share of the bound (more is better)", fontsize=style.NORMAL)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda at, _: f"{100 * at:.0f} %"))
+    style.value_axis(axes.xaxis, lambda share: f"{100 * share:.0f} %", "share of the bound (more is better)")
     title, sentence = _finding(rows, density)
     note = f"{style.at(rows, density)}; the bound: a kernel's own work, without the cost of its call"
-    style.finish(figure, axes, title, shown, note, columns=len(used) + 1)
+    style.finish(figure, axes, title, shown, note)
     axes.grid(visible=False, axis="y")
     return sentence
 
@@ -109,7 +105,7 @@ def _bars(axes: Axes, place: int, known: Sequence[Reached]) -> None:
         at = place + (number - (len(known) - 1) / 2) * height
         look: dict[str, Any] = {"color": PHASES[one.phase], "edgecolor": "white", "linewidth": 0.8}
         axes.barh(at, one.share, height=height, label=f"_{one.phase}", **look)
-        text = f"{_percent(one.share)}, {one.by}"
+        text = f"{one.phase} {_percent(one.share)}, {one.by}"
         axes.text(one.share, at, f" {text}", va="center", fontsize=style.SMALL)
 
 

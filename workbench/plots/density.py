@@ -9,14 +9,13 @@ from typing import Any
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
 
 from workbench.analysis import configurations, formatting
 from workbench.analysis.breakeven import BreakEven, breakeven_of
 from workbench.analysis.compare import contests_of_group
-from workbench.analysis.intervals import Interval, interval_of, shown_value
+from workbench.analysis.intervals import interval_of, shown_value
 from workbench.analysis.verdict_text import chart_title
-from workbench.plots import style
+from workbench.plots import marks, style
 from workbench.plots.chart import Control, message
 
 MEASURED = ("seconds_step", "bytes_peak")
@@ -138,18 +137,9 @@ def _curves(axes: Axes, shown: Shown, label: str, are_named: bool) -> None:
         if not points:
             continue
         look, name = style.look(rows[0], is_best), formatting.name_configuration(rows[0])
-        x, known = zip(*points, strict=True)
-        y = [interval.value for interval in known]
-        if is_best:
-            lower, upper = [interval.low for interval in known], [interval.high for interval in known]
-            axes.fill_between(x, lower, upper, color=look["color"], alpha=0.18, linewidth=0)
-        is_point = is_best or len(x) == 1
-        axes.plot(x, y, label=f"_{name}", marker="o" if is_point else "", markersize=5 if is_best else 3, **look)
-        busy = [at for at in _points(rows, shown.measure, is_disturbed=True) if is_point]
-        hollow: dict[str, Any] = {"markerfacecolor": "white", "linestyle": "none", "zorder": 4, "markersize": 6}
-        axes.plot([at for at, _ in busy], [k.value for _, k in busy], "o", label="_", **look | hollow)
+        style.draw_candidate(axes, name, points, look, is_best, is_marked=is_best or len(points) == 1)
         if is_best or are_named:
-            ends.append((x[-1], y[-1], name, look["color"]))
+            ends.append((points[-1].x, points[-1].known.value, name, look["color"]))
     _failures(axes, shown)
     _densities_of_note(axes, shown)
     style.label_ends(axes, ends)
@@ -160,13 +150,14 @@ def _densities(rows: Iterable[configurations.Record]) -> list[float]:
     return [density for density in map(configurations.density_of, rows) if density]
 
 
-def _points(
-    rows: Sequence[configurations.Record], measure: str, is_disturbed: bool = False
-) -> list[tuple[float, Interval]]:
-    """Return (density, interval) of the drawable records, or of those that were disturbed, by rising density."""
-    plotted = [row for row in style.drawable(rows, measure) if not is_disturbed or style.is_disturbed(row, measure)]
-    pairs = [(configurations.density_of(row), interval_of(row, measure)) for row in plotted]
-    return [(density, interval) for density, interval in pairs if density is not None and interval is not None]
+def _points(rows: Sequence[configurations.Record], measure: str) -> list[style.Point]:
+    """Return the points of the drawable records, by rising density."""
+    found = ((row, interval_of(row, measure)) for row in style.drawable(rows, measure))
+    return [
+        style.Point(configurations.density_of(row) or 0.0, known, style.is_disturbed(row, measure))
+        for row, known in found
+        if known
+    ]
 
 
 def _densities_of_note(axes: Axes, shown: Shown) -> None:
@@ -269,16 +260,15 @@ def _bars(axes: Axes, shown: Shown, label: str) -> None:
         is_busy = style.is_disturbed(row, measure)
         look: dict[str, Any] = {"edgecolor": style.look(row)["color"], "height": 0.56, "linewidth": 1.5}
         look |= {"facecolor": "white" if is_busy else look["edgecolor"]}
-        axes.barh(place, known.value, alpha=1 if shown.is_best(row) else style.PALE, **look)
+        bar = axes.barh(place, known.value, alpha=1 if shown.is_best(row) else style.PALE, **look)
         axes.plot([known.low, known.high], [place, place], color="#999999", linewidth=2, label="_")
         number = formatting.format_measured_quantity(row, measure)
+        marks.tell(bar[0], [f"{formatting.name_configuration(row)}: {number}"])
         style.note(axes, number, (known.high, place), xycoords="data", xytext=(5, 0), textcoords="offset points",
                    va="center", color="black", fontweight="bold" if shown.is_best(row) else "normal")  # fmt: skip
     style.name_bars(axes, [style.name(row, rows) for row in rows])
     axes.set_ylim(max(len(rows), 4) - 0.5, -0.8 if style.is_narrow(axes) else -0.6)
     axes.set_xlim(0, ROOM * longest)
-    axes.set_xlabel(label, fontsize=style.NORMAL)
-    tell = formatting.formatter_of(measure)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: tell(value)))
+    style.value_axis(axes.xaxis, formatting.formatter_of(measure), label)
     if left := len(ordered) - len(rows):
         style.note(axes, f"{left} more in the table", (0.99, 0.02), ha="right", va="bottom")

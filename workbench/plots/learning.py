@@ -7,7 +7,6 @@ from functools import partial
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
 
 from workbench.analysis.compare import HOLDS_ONE, Contest, compare_best
 from workbench.analysis.configurations import Record, dense_rows, groups, is_dense, line_key, records
@@ -65,10 +64,8 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str
         if last.size and (is_best or are_named):
             ends.setdefault(who, (seconds[last[-1]], values[last[-1]], who, look["color"]))
     label = "training loss" if measure == "loss" else f"{name} on held-out rows"
-    axes.set_ylabel(label, fontsize=style.NORMAL)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: format_number(value)))
-    axes.set_xlabel("training time", fontsize=style.NORMAL)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: format_seconds(value)))
+    style.value_axis(axes.yaxis, format_number, label)
+    style.value_axis(axes.xaxis, format_seconds, "training time")
     last_seconds = [curves(row)[-1, 0] for row in trained]
     if max(last_seconds) > READABLE * min(last_seconds) > 0:
         axes.set_xscale("log")

@@ -10,11 +10,10 @@ from typing import Any
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
 
 from workbench.analysis.configurations import Record, is_dense, line_key
 from workbench.analysis.formatting import format_measured_quantity, format_seconds, name_configuration
-from workbench.plots import style
+from workbench.plots import marks, style
 from workbench.plots.chart import Control, message, register_chart
 
 PHASES = {
@@ -35,6 +34,7 @@ TOTALS = {"time a step": "seconds_step", "preparing a batch": "seconds_prepare"}
 READABLE = 8  # times the fastest bar that the slowest may take
 BATCHES = "batches: whole steps, many in one compiled call"
 MOST_BARS = 8  # others are in the table
+LEAST_BARS = 4  # for which there is room
 FEW = 7  # bars up to which the note of each may have two lines
 MOST_NOTE = 0.62  # share of the axes that the note of a bar has at most; a longer one is cut
 
@@ -56,16 +56,19 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str
     longest = 1.0 if scale == "share" else max(totals) or 1.0
     units = [total if scale == "share" else 1.0 for total in totals]
     limit = _limit(axes, notes, [total / unit if unit else 0.0 for total, unit in zip(totals, units, strict=True)])
+    character, unnamed = _character(axes) * limit, dict[str, tuple[float, float]]()
     for place, (row, each, unit, note) in enumerate(zip(rows, phases, units, notes, strict=True)):
-        end = _bar(axes, place, row, each, unit, longest, _character(axes) * limit)
+        end, short = _bar(axes, place, row, each, unit, longest, character)
         axes.text(end + 0.01 * longest, place, note, va="center", fontsize=style.SMALL)
-    _axes(axes, rows, limit, scale)
-    for name in PHASES:
-        if any(each.get(name) for each in phases):
-            axes.barh([0], [0], color=PHASES[name], label=name)
+        unnamed |= short
+    written = {text.get_text() for text in axes.texts}
+    unnamed = {name: at for name, at in unnamed.items() if name not in written}
+    _axes(axes, rows, limit, scale, bool(unnamed))
+    _name_short(axes, unnamed, max(len(rows), LEAST_BARS) - 0.42, character)
     title, sentence = _finding(rows, density)
-    several = f"; {BATCHES}" if any(each.get("batches") for each in phases) else ""
-    style.finish(figure, axes, title, shown, style.at(rows, density) + several, columns=len(PHASES))
+    busy = style.count_disturbed(rows, "pale")
+    several = BATCHES if any(each.get("batches") for each in phases) else ""
+    style.finish(figure, axes, title, shown, "; ".join(filter(None, (style.at(rows, density), busy, several))))
     axes.grid(visible=False, axis="y")
     return sentence
 
@@ -105,54 +108,72 @@ def _limit(axes: Axes, notes: Sequence[str], lengths: Sequence[float]) -> float:
 
 def _bar(
     axes: Axes, place: int, row: Record, phases: Mapping[str, float], unit: float, longest: float, character: float
-) -> float:
-    """Draw the segments of a record's phases at height `place`, named where the name has space; return where they end.
+) -> tuple[float, dict[str, tuple[float, float]]]:
+    """Draw the segments of a record's phases at height `place`, named if there is space for the name.
 
-    `unit` divides seconds, `longest` is the longest bar, `character` the width of a character on the axis.
+    `unit` divides seconds, `longest` is the longest bar, `character` the width of a character on the axis. Returns
+    where the bar ends, and {phase: (x, y) of the lower edge of its segment} of the phases that are not named.
     """
-    start, is_pale = 0.0, style.is_disturbed(row, "seconds_step")
+    start, is_pale, unnamed = 0.0, style.is_disturbed(row, "seconds_step"), dict[str, tuple[float, float]]()
     for name, seconds in phases.items():
         width = seconds / unit if unit else 0.0
         edge = 0.8 if width > 0.01 * longest else 0.0  # an edge would hide a thin segment
         look: dict[str, Any] = {"color": PHASES[name], "edgecolor": "white", "linewidth": edge}
         look |= {"alpha": style.PALE} if is_pale else {}
-        axes.barh(place, width, left=start, height=0.62, label=f"_{name}", **look)  # in no legend, but told of the bar
+        bars = axes.barh(place, width, left=start, height=0.62, label=f"_{name}", **look)
+        marks.tell(bars[0], [f"{name_configuration(row)}, {name}: {format_seconds(seconds)}"])
         if width > character * len(name):
             colour = "white" if name in DARK and not is_pale else "black"
             axes.text(start + width / 2, place, name, ha="center", va="center", fontsize=style.SMALL, color=colour)
+        elif width:
+            unnamed[name] = (start + width / 2, place + 0.31)
         start += width
-    return start
+    return start, unnamed
+
+
+def _name_short(axes: Axes, found: Mapping[str, tuple[float, float]], below: float, character: float) -> None:
+    """Write the names of segments that are too short for them in a line at height `below`, with lines to the segments.
+
+    `found` is {phase: (x, y) of the lower edge of its lowest segment}; `character` the width of a character.
+    """
+    start = 0.0
+    for name, (x, y) in sorted(found.items(), key=lambda item: item[1]):
+        at = max(start, x - character * len(name) / 2)
+        axes.annotate(name, (x, y), xytext=(at, below), va="center", fontsize=style.SMALL, annotation_clip=False,
+                      arrowprops={"arrowstyle": "-", "color": PHASES[name], "linewidth": 1.5,
+                                  "relpos": (0.5, 1), "shrinkA": 0, "shrinkB": 0})  # fmt: skip
+        start = at + character * (len(name) + 1.5)
 
 
 def _note(row: Record, phases: Mapping[str, float], bars: int) -> str:
     """Return the text after a bar: the total and what it leaves out, or why there is no bar.
 
     `phases` are the `phases_of` the record, `bars` how many bars there are: of many, a second line would meet the next
-    note, and the legend says which of them are pale.
+    note.
     """
     if not phases:
         return style.without(row)
-    note = f", {style.DISTURBED}" if style.is_disturbed(row, "seconds_step") else ""
+    total = format_measured_quantity(row, "seconds_step")
     if not any(phases.values()):
-        return f"{format_measured_quantity(row, 'seconds_step')}{note}, phases not timed"
+        return f"{total}, phases not timed"
     inside = phases["slice"] + phases["convert"] + phases["plan"]
-    apart = (row["seconds_prepare"] or 0.0) > 2 * inside
-    once = f"+ {format_measured_quantity(row, 'seconds_prepare')} a batch, once" if apart else ""
-    between = "" if not once else "\n" if bars <= FEW else " "
-    note = note if bars <= FEW or not once else ""
-    return f"{format_measured_quantity(row, 'seconds_step')}{note}{between}{once}"
+    if (row["seconds_prepare"] or 0.0) <= 2 * inside:
+        return total
+    between = "\n" if bars <= FEW else " "
+    return f"{total}{between}+ {format_measured_quantity(row, 'seconds_prepare')} a batch, once"
 
 
-def _axes(axes: Axes, rows: Sequence[Record], limit: float, scale: str) -> None:
-    """Set ticks, limits (`limit` is the right one) and labels of the axes."""
+def _axes(axes: Axes, rows: Sequence[Record], limit: float, scale: str, has_line_below: bool) -> None:
+    """Set ticks, limits (`limit` is the right one) and labels; `has_line_below` leaves room for a line of text."""
     style.name_bars(axes, [style.name(row, rows) for row in rows])
-    axes.set_ylim(max(len(rows), 4) - 0.5, -0.8 if style.is_narrow(axes) else -0.6)
+    bottom = max(len(rows), LEAST_BARS) - (0.1 if has_line_below else 0.5)
+    axes.set_ylim(bottom, -0.8 if style.is_narrow(axes) else -0.6)
     axes.set_xlim(0, limit)
     share = scale == "share"
-    axes.set_xlabel("share of a step" if share else "time a step", fontsize=style.NORMAL)
+    percent = lambda value: f"{100 * value:.0f} %"  # noqa: E731
+    style.value_axis(axes.xaxis, percent if share else format_seconds, "share of a step" if share else "time a step")
     if share:
         axes.set_xticks([0, 0.25, 0.5, 0.75, 1.0])
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda at, _: f"{100 * at:.0f} %" if share else format_seconds(at)))
 
 
 def _rank(row: Record) -> tuple[bool, bool, float]:

@@ -29,24 +29,27 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
     if not rows:
         return message(figure, "No row could be predicted from others.")
     axes = figure.add_subplot()
-    for alike in pool.group_by(rows, formatting.name_configuration).values():
-        look = style.look(alike[0]) | {"linestyle": "none", "marker": "o", "markersize": 5}
-        x, y = ([row[name] for row in alike] for name in ("seconds_predicted", "seconds"))
-        axes.plot(x, y, label=formatting.name_configuration(alike[0]), alpha=0.85, **look)
-    beyond = [row for row in rows if row["is_extrapolated"]]
-    if beyond:
-        places = [[row[name] for row in beyond] for name in ("seconds_predicted", "seconds")]
-        ring: dict[str, Any] = {"markersize": 13, "markerfacecolor": "none", "markeredgecolor": "#888888"}
-        label = "extrapolated: sizes beyond those of the fit"
-        axes.plot(*places, "o", linestyle="none", markeredgewidth=0.9, zorder=1.5, label=label, **ring)
     _diagonal(axes, rows)
     style.log_axis(axes.xaxis, formatting.format_seconds, "predicted time a step")
     style.log_axis(axes.yaxis, formatting.format_seconds, "measured time a step")
+    names = []
+    for name, alike in pool.group_by(rows, formatting.name_configuration).items():
+        look = style.look(alike[0]) | {"linestyle": "none", "marker": "o", "markersize": 5}
+        x, y = ([row[side] for row in alike] for side in ("seconds_predicted", "seconds"))
+        axes.plot(x, y, label=f"_{name}", alpha=0.85, **look)
+        names.append((f"\N{BLACK CIRCLE} {name}", look["color"]))
+    beyond = [row for row in rows if row["is_extrapolated"]]
+    if beyond:
+        places = [[row[side] for row in beyond] for side in ("seconds_predicted", "seconds")]
+        ring: dict[str, Any] = {"markersize": 13, "markerfacecolor": "none", "markeredgecolor": "#888888"}
+        axes.plot(*places, "o", linestyle="none", markeredgewidth=0.9, zorder=1.5, label="_extrapolated", **ring)
+        names.append(("\N{WHITE CIRCLE} extrapolated: sizes beyond those of the fit", style.GREY))
+    style.list_names(axes, names)
     title, sentence = _finding(rows)
     below = (
         f"each row predicted from {LEFT_OUT[rows[0]['left_out']]}; band: within {formatting.format_number(BAND)} times"
     )
-    style.framed(figure, axes, title, below)
+    style.add_title_and_grid(figure, axes, title, below)
     return sentence
 
 
@@ -61,7 +64,7 @@ def _diagonal(axes: Axes, rows: Sequence[configurations.Record]) -> None:
     ends = np.array([min(known) / 1.5, max(known) * 1.5])
     axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.plot(ends, ends, color=style.GREY, linewidth=1.2, label="as predicted", zorder=1)
+    axes.plot(ends, ends, color=style.GREY, linewidth=1.2, label="_as predicted", zorder=1)
     axes.fill_between(ends, ends / BAND, ends * BAND, color=style.GREY, alpha=0.15, linewidth=0)
     axes.set_xlim(*ends)
     axes.set_ylim(*ends)

@@ -9,10 +9,10 @@ import re
 import textwrap
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -23,7 +23,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 from workbench.analysis import configurations, formatting
 from workbench.analysis.answers import answered_groups
 from workbench.analysis.compare import contests_of_group
-from workbench.analysis.intervals import interval_of, shown_value
+from workbench.analysis.intervals import Interval, interval_of, shown_value
+from workbench.plots import marks
 from workbench.plots.chart import Control
 
 DENSE = "#222222"
@@ -159,23 +160,12 @@ def _first_density(frame: pd.DataFrame) -> str:
     return best[(len(best) - 1) // 2]
 
 
-def finish(figure: Figure, axes: Axes, title: str, group: configurations.Group, more: str = "", **change: Any) -> None:
-    """Add title, a subtitle of `more` and the group's settings, grid and legend; `change` as in `framed`."""
+def finish(figure: Figure, axes: Axes, title: str, group: configurations.Group, more: str = "") -> None:
+    """Add title, a subtitle of `more` and the group's settings, and grid to a chart."""
     left_out = ("shuffle", "ahead", "machine")
     fixed = configurations.describe(group.settings, [name for name in configurations.GROUP if name not in left_out])
-    framed(figure, axes, title, "; ".join(filter(None, (more, fixed))), **change)
-
-
-def framed(figure: Figure, axes: Axes, title: str, below: str, columns: int = 2) -> None:
-    """Add title, subtitle `below`, grid, and a legend of at most `columns` columns for what has a label."""
-    add_title_and_grid(figure, axes, title, below)
+    add_title_and_grid(figure, axes, title, "; ".join(filter(None, (more, fixed))))
     axes.margins(y=0.1)  # keeps lines off the marks at the edges
-    handles, labels = axes.get_legend_handles_labels()
-    if labels:
-        widest = max(map(len, labels)) / 13 + 0.6  # characters an inch, and the mark before them
-        columns = min(columns, len(labels), max(int(inches(figure)[0] / widest), 1))
-        labels = [wrapped(label, int(13 * inches(figure)[0]) - 8) for label in labels]
-        figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=SMALL, frameon=False)
 
 
 def add_title_and_grid(figure: Figure, axes: Axes, title: str, below: str) -> None:
@@ -184,7 +174,7 @@ def add_title_and_grid(figure: Figure, axes: Axes, title: str, below: str) -> No
     lines = wrapped(below, int(13 * width) - 3).split("\n")
     subtitle = "\n".join(lines[:MOST_LINES]) + (" …" if len(lines) > MOST_LINES else "")
     figure.suptitle(wrapped(title, int(9.4 * width)), x=0.01, ha="left", fontsize=LARGE, fontweight="bold")
-    axes.set_title("\n" * subtitle.count("\n"), fontsize=SMALL)  # its room; the text begins at the left of the figure
+    axes.set_title(" " + "\n" * subtitle.count("\n"), fontsize=SMALL)  # its room; the text begins at the figure's left
     axes.annotate(subtitle, (0.01, 1), xycoords=("subfigure fraction", "axes fraction"), xytext=(0, 5), va="bottom",
                   textcoords="offset points", fontsize=SMALL, color=GREY, annotation_clip=False,
                   in_layout=False, gid=SUBTITLE)  # fmt: skip
@@ -207,15 +197,17 @@ def fit_ticks(figure: Figure) -> None:
         figure.draw_without_rendering()
     for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):
-            is_fixed = isinstance(axis.get_major_locator(), FixedLocator)
-            if isinstance(axis.get_major_formatter(), FuncFormatter) and not is_fixed:
+            if isinstance(axis.get_major_formatter(), FuncFormatter):
                 next(filter(partial(_fits, axis), _locators(axis)), None)
 
 
 def _locators(axis: Any) -> Iterator[Any]:
     """Yield locators of the ticks of an axis with ever fewer ticks."""
     low, high = sorted(axis.get_view_interval())
-    is_log = axis.get_scale() == "log"
+    is_log, fixed = axis.get_scale() == "log", axis.get_major_locator()
+    if isinstance(fixed, FixedLocator):
+        yield from (FixedLocator(fixed.locs[::step]) for step in range(1, len(fixed.locs)))
+        return
     tries = [LogLocator(subs=subs, numticks=99) for subs in SUBS] if is_log else list(map(MaxNLocator, (7, 6, 5, 4)))
     yield from tries[1:] if is_log and high > SHORT * low else tries
     axis.set_major_locator(tries[0])
@@ -237,6 +229,8 @@ def _fits(axis: Any, locator: Any) -> bool:
 
 Label = tuple[float, float, str, str]
 """x, y, text and colour of what stands at the end of a line."""
+END = "end of a line"
+"""Group id of such names."""
 
 
 def label_ends(axes: Axes, ends: Sequence[Label]) -> None:
@@ -256,8 +250,17 @@ def label_ends(axes: Axes, ends: Sequence[Label]) -> None:
     for at, index in found:
         x, y, _, colour = ends[index]
         axes.annotate(texts[index], (x, y), xytext=(1.03, at - excess), textcoords="axes fraction", va="center",
-                      color=colour, fontsize=SMALL, annotation_clip=False,
+                      color=colour, fontsize=SMALL, annotation_clip=False, gid=END,
                       arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.7, "alpha": 0.6})  # fmt: skip
+
+
+def list_names(axes: Axes, names: Iterable[tuple[str, str]]) -> None:
+    """Write names (text, colour) below each other into the upper left of the axes, readable over points."""
+    above = 0.0
+    for text, colour in names:
+        lines = wrapped(text, 34 if is_narrow(axes) else 60)
+        note(axes, lines, (0, 1), color=colour, xytext=(5, -4 - above), textcoords="offset points", linespacing=1.2)
+        above += 1.35 * SMALL * (lines.count("\n") + 1)
 
 
 def note(axes: Axes, text: str, at: tuple[float, float], **change: Any) -> None:
@@ -318,11 +321,47 @@ def count_text(value: float) -> str:
 
 def log_axis(axis: Any, tell: Any, label: str) -> None:
     """Give a Matplotlib axis logarithmic ticks with text by `tell(value)`, and a label."""
-    axis.set_label_text(label, fontsize=NORMAL)
+    value_axis(axis, tell, label)
     axis.set_major_locator(LogLocator(subs=(1.0, 3.0), numticks=12))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: tell(value)))
     axis.set_minor_locator(NullLocator())
     axis.set_minor_formatter(NullFormatter())
+
+
+def value_axis(axis: Any, tell: Callable[[float], str], label: str) -> None:
+    """Give a Matplotlib axis a label and ticks with text by `tell(value)`."""
+    axis.set_label_text(label, fontsize=NORMAL)
+    axis.set_major_formatter(marks.ValueText(tell))
+
+
+class Point(NamedTuple):
+    """A measured point of a candidate: where it stands, its value with the interval, and whether it was disturbed."""
+
+    x: float
+    known: Interval
+    is_busy: bool
+
+
+def draw_candidate(
+    axes: Axes, name: str, points: Sequence[Point], look: Mapping[str, Any], is_best: bool, is_marked: bool = True
+) -> None:
+    """Draw the line of a candidate, with a band of its intervals if it is the best of its side.
+
+    Points have markers if the candidate `is_marked`; those of disturbed records are hollow. The axes have their scales
+    and formats already, in which the texts of the points are.
+    """
+    x, y = [point.x for point in points], [point.known.value for point in points]
+    if is_best:
+        lower, upper = [point.known.low for point in points], [point.known.high for point in points]
+        axes.fill_between(x, lower, upper, color=look["color"], alpha=0.18, linewidth=0, label=f"_{name}")
+    marker: dict[str, Any] = {"marker": "o" if is_marked else "", "markersize": 5 if is_best else 3}
+    (line,) = axes.plot(x, y, label=f"_{name}", **marker, **look)
+    tell_x, tell_y = marks.text_on_axis(axes.xaxis), marks.text_on_axis(axes.yaxis)
+    marks.tell(line, [
+        f"{name}: {tell_x(at)}, {tell_y(known.value)} (95 %: {tell_y(known.low)} to {tell_y(known.high)})"
+        + (f", {DISTURBED}" if is_busy else "") for at, known, is_busy in points])  # fmt: skip
+    busy = [point for point in points if is_marked and point.is_busy]
+    hollow: dict[str, Any] = {"markerfacecolor": "white", "linestyle": "none", "zorder": 4, "markersize": 6}
+    axes.plot([p.x for p in busy], [p.known.value for p in busy], "o", label="_", **look | hollow)
 
 
 def is_timed(row: configurations.Record) -> bool:
@@ -377,13 +416,14 @@ def without(row: configurations.Record) -> str:
 def count_lost(rows: Sequence[configurations.Record], lost: Sequence[configurations.Record]) -> str:
     """Return the part of a subtitle that counts failed records in `lost` by status, and the disturbed among `rows`."""
     failed = Counter(row["status"] for row in lost if row["status"] not in configurations.NUMBERED).most_common()
+    missing = f"no result: {formatting.join_items(f'{n} {status}' for status, n in failed)}" if failed else ""
+    return "; ".join(filter(None, (count_disturbed(rows, "hollow"), missing)))
+
+
+def count_disturbed(rows: Sequence[configurations.Record], mark: str) -> str:
+    """Return the part of a subtitle that counts the disturbed records, which have the mark "hollow" or "pale"."""
     busy = sum(is_disturbed(row, "seconds_step") for row in rows)
-    return "; ".join(
-        [
-            *([f"hollow: {formatting.format_count(busy, 'configuration')} only {DISTURBED}"] if busy else []),
-            *([f"no result: {formatting.join_items(f'{n} {status}' for status, n in failed)}"] if failed else []),
-        ]
-    )
+    return f"{mark}: {formatting.format_count(busy, 'configuration')} only {DISTURBED}" if busy else ""
 
 
 def drawable(rows: Iterable[configurations.Record], measure: str) -> list[configurations.Record]:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from workbench.analysis import configurations, formatting, table_size
@@ -25,7 +24,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, measure: str
     """
     shown = style.pick(frame, group, table_size.groups)
     column, label = MEASURES[measure]
-    plotted = [points for rows in table_size.records_by_size(shown) if (points := _points(rows, column))]
+    plotted = [(rows, points) for rows in table_size.records_by_size(shown) if (points := _points(rows, column))]
     if not plotted:
         return message(figure, style.nothing(f"has a {measure}"))
     axes = figure.add_subplot()
@@ -33,13 +32,14 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, measure: str
     axes.set_yscale("log")
     style.log_axis(axes.xaxis, style.count_text, "rows of each table (features of the data)")
     style.log_axis(axes.yaxis, formatting.format_seconds if measure == "time" else formatting.format_bytes, label)
-    least = {takes: min((points for points in plotted if table_size.takes_all(points[0][0]) == takes),
-                        key=lambda points: points[-1][1].value, default=None) for takes in (True, False)}  # fmt: skip
+    sides = ([points for rows, points in plotted if table_size.takes_all(rows[0]) == takes] for takes in (True, False))
+    least = [min(side, key=lambda points: points[-1].known.value) for side in sides if side]
     ends = []
-    for points in plotted:
-        look = _draw_line(axes, points, column, is_best := points in least.values())
-        name = formatting.name_configuration(points[0][0])
-        ends += [(points[-1][0][table_size.ROWS], points[-1][1].value, name, look["color"])] if is_best else []
+    for records, points in plotted:
+        is_best, name = points in least, formatting.name_configuration(records[0])
+        look = _look(records[0], is_best)
+        style.draw_candidate(axes, name, points, look, is_best)
+        ends += [(points[-1].x, points[-1].known.value, name, look["color"])] if is_best else []
     lost = style.count_lost(shown.rows if measure == "time" else [], shown.rows)
     title, sentence = table_size.headline(shown, column)
     style.finish(figure, axes, title, shown, "; ".join(filter(None, ("bands: 95 % intervals", lost))))
@@ -52,13 +52,14 @@ def _labels(frame: pd.DataFrame) -> tuple[str, ...]:
     return tuple(group.label for group in table_size.groups(frame))
 
 
-Point = tuple[configurations.Record, Interval]
-
-
-def _points(rows: Sequence[configurations.Record], column: str) -> list[Point]:
-    """Return (record, interval) of the records with a positive value; step times become those of an epoch."""
+def _points(rows: Sequence[configurations.Record], column: str) -> list[style.Point]:
+    """Return the points of the records with a positive value; step times become those of an epoch."""
     known = [(row, interval_of(row, column)) for row in rows if row["status"] in configurations.NUMBERED]
-    return [(row, _of_epoch(row, interval, column)) for row, interval in known if interval and interval.value > 0]
+    return [
+        style.Point(row[table_size.ROWS], _of_epoch(row, interval, column), style.is_disturbed(row, column))
+        for row, interval in known
+        if interval and interval.value > 0
+    ]
 
 
 def _of_epoch(row: configurations.Record, known: Interval, column: str) -> Interval:
@@ -67,24 +68,11 @@ def _of_epoch(row: configurations.Record, known: Interval, column: str) -> Inter
     return Interval(steps * known.value, steps * known.low, steps * known.high, known.why)
 
 
-def _draw_line(axes: Axes, points: Sequence[Point], column: str, is_best: bool) -> dict[str, Any]:
-    """Draw one configuration, with a band of its intervals if it is the best; disturbed records are hollow.
-
-    Returns its look: black if it changes all rows, green for exact updates.
-    """
-    row = points[0][0]
+def _look(row: configurations.Record, is_best: bool) -> dict[str, Any]:
+    """Return the look of a configuration: black if it changes all rows, green for exact updates."""
     look = style.look(row, is_best)
     if table_size.takes_all(row) or row["update"] == "exact":
         look |= {"color": style.DENSE if table_size.takes_all(row) else EXACT}
-    x, known = [row[table_size.ROWS] for row, _ in points], [interval for _, interval in points]
-    if is_best:
-        lower, upper = [k.low for k in known], [k.high for k in known]
-        axes.fill_between(x, lower, upper, color=look["color"], alpha=0.18, linewidth=0)
-    name = formatting.name_configuration(row)
-    axes.plot(x, [k.value for k in known], "o", markersize=5 if is_best else 3, label=f"_{name}", **look)
-    busy = [(row[table_size.ROWS], known.value) for row, known in points if style.is_disturbed(row, column)]
-    hollow: dict[str, Any] = {"markerfacecolor": "white", "linestyle": "none", "zorder": 4, "markersize": 6}
-    axes.plot([x for x, _ in busy], [y for _, y in busy], "o", label="_", **look | hollow)
     return look
 
 

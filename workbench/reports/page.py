@@ -4,7 +4,7 @@ import hashlib
 import io
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -16,16 +16,13 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup, escape
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
-from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter
 
 from workbench import atomic_files, store
 from workbench.analysis import changes, formatting
 from workbench.analysis.changes import Changes, ExternalComparison
 from workbench.json_text import parsed
+from workbench.plots import marks
 from workbench.store import RowError
 
 # Text from rows and files made fit for pages and charts: characters that can be written, and no more than are read.
@@ -118,61 +115,35 @@ Place = TypeVar("Place", float, np.ndarray)
 """A coordinate, or those of several points."""
 
 
-def marks(figure: Figure) -> Markup:
+def tooltips(figure: Figure) -> Markup:
     """Return an SVG group of invisible shapes with tooltips over the figure's points and bars; "" without any.
 
     Call it after the figure was saved, which fixes its layout. It goes before the closing tag of the SVG.
     """
-    found = [mark for axes in figure.axes for shapes in (_points, _bars) for mark in shapes(figure, axes)]
+    found = [shape for axes in figure.axes for shapes in (_points, _bars) for shape in shapes(figure, axes)]
     return Markup('<g fill="transparent" stroke="none">{}</g>').format(Markup("").join(found)) if found else Markup("")
 
 
-def _points(figure: Figure, axes: Axes) -> list[Markup]:
-    """Return invisible SVG circles with tooltips over points of lines, thinned so that they fit side by side."""
+def _points(figure: Figure, axes: Axes) -> Iterator[Markup]:
+    """Yield invisible SVG circles with tooltips over points of lines, thinned so that they fit side by side."""
     most = max(int(figure.get_figwidth() * POINTS_A_INCH / (2 * RADIUS)), 1)
-    tell_x, tell_y = _text_on_axis(axes.xaxis), _text_on_axis(axes.yaxis)
-    found = []
-    for line, label in _lines(axes):
+    for line, name in marks.lines(axes):
         points = np.array(line.get_data(), dtype=np.float64).T
-        points = points[:: max(-(-len(points) // most), 1)]
-        points = points[np.isfinite(points).all(1)]
-        left, top = on_page(figure, *axes.transData.transform(points).T)
-        for (x, y), across, down in zip(points, left, top, strict=True):
-            circle = f'<circle cx="{across:.1f}" cy="{down:.1f}" r="{RADIUS}">'
-            found.append(_titled(circle, f"{label}: {tell_x(x)}, {tell_y(y)}", "</circle>"))
-    return found
-
-
-def _lines(axes: Axes) -> Iterator[tuple[Line2D, str]]:
-    """Yield (line, label) of the lines with a label of their own."""
-    for line in axes.get_lines():
-        label = str(line.get_label())
-        if (
-            label != "_"
-            and not label.startswith("_child")
-            and line.get_transform() == axes.transData
-            and np.size(line.get_xdata())
-        ):
-            yield line, label.removeprefix("_")
+        texts = np.array(marks.texts_of_line(axes, line, name), dtype=object)
+        kept = np.flatnonzero(np.isfinite(points).all(1))[:: max(-(-len(points) // most), 1)]
+        left, top = on_page(figure, *axes.transData.transform(points[kept]).T)
+        for text, across, down in zip(texts[kept], left, top, strict=True):
+            yield _titled(f'<circle cx="{across:.1f}" cy="{down:.1f}" r="{RADIUS}">', text, "</circle>")
 
 
 def _bars(figure: Figure, axes: Axes) -> Iterator[Markup]:
     """Yield an invisible SVG rectangle with a tooltip over each bar that is wider than a pixel."""
-    names, tell = [text.get_text() for text in axes.get_yticklabels()], _text_on_axis(axes.xaxis)
-    for each in axes.containers:
-        if not isinstance(each, BarContainer):
-            continue
-        label = str(each.get_label())
-        label = "" if label.startswith("_container") else f", {label.removeprefix('_')}"
-        for number, bar in enumerate(each.patches):
-            box = bar.get_window_extent()
-            (left, right), (top, bottom) = on_page(figure, box.intervalx, box.intervaly[::-1])
-            if right - left < 1:
-                continue
-            at = round(bar.get_y() + bar.get_height() / 2)
-            name = names[at] if 0 <= at < len(names) else names[number] if number < len(names) else ""
+    for bar, _, text in marks.bars(axes):
+        box = bar.get_window_extent()
+        (left, right), (top, bottom) = on_page(figure, box.intervalx, box.intervaly[::-1])
+        if right - left >= 1:
             shape = f'<rect x="{left:.1f}" y="{top:.1f}" width="{right - left:.1f}" height="{bottom - top:.1f}">'
-            yield _titled(shape, f"{name}{label}: {tell(bar.get_width())}", "</rect>")
+            yield _titled(shape, text, "</rect>")
 
 
 def on_page(figure: Figure, x: Place, y: Place) -> tuple[Place, Place]:
@@ -182,12 +153,6 @@ def on_page(figure: Figure, x: Place, y: Place) -> tuple[Place, Place]:
     """
     scale = POINTS_A_INCH / figure.dpi
     return x * scale, figure.get_figheight() * POINTS_A_INCH - y * scale
-
-
-def _text_on_axis(axis: Axis) -> Callable[[float], str]:
-    """Return the function that gives a value as text, in the format of the axis's ticks."""
-    formatter = axis.get_major_formatter()
-    return formatter if isinstance(formatter, FuncFormatter) else formatting.format_number
 
 
 def _titled(start: str, text: str, end: str) -> Markup:
@@ -404,7 +369,7 @@ def inline(figure: Figure, place: str, heading: str, sentence: str) -> Markup:
     start, rest = text[: text.rindex("</svg>")].split(">", 1)
     named = f' role="img" aria-labelledby="{place}-title {place}-desc"'
     described = f'<title id="{place}-title">{escape(heading)}</title><desc id="{place}-desc">{escape(sentence)}</desc>'
-    return Markup(f"{start}{named}>{described}{rest}{marks(figure)}</svg>")
+    return Markup(f"{start}{named}>{described}{rest}{tooltips(figure)}</svg>")
 
 
 # A comparison of two runs, or of a run with rows of another tool, as Markdown for a pull request.

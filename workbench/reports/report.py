@@ -368,10 +368,10 @@ def _narrow_svg(figure: Figure, place: str, heading: str, sentence: str) -> Mark
 
 
 def _narrow_height(figure: Figure) -> float:
-    """Return the height (inches) at which a narrow chart has space for its title and legend."""
-    legends = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
-    above = [figure.get_suptitle(), *(axes.get_title() for axes in figure.axes[:1])]
-    lines = sum(text.count("\n") + 1 for text in (*legends, *above))
+    """Return the height (inches) at which a narrow chart has space for its title and the names of its bars."""
+    lines = sum(
+        text.count("\n") + 1 for text in (figure.get_suptitle(), *(axes.get_title() for axes in figure.axes[:1]))
+    )
     bars = sum(text.get_gid() == NAMES_OF_BARS for axes in figure.axes for text in axes.texts)
     return NARROW_INCHES[1] + LINE_INCHES * (lines + bars)
 
