@@ -54,7 +54,8 @@ def texts_of_line(axes: Axes, line: Line2D, name: str) -> Sequence[str]:
     if line in _texts:
         return _texts[line]
     tell_x, tell_y = text_on_axis(axes.xaxis), text_on_axis(axes.yaxis)
-    return [f"{name}: {tell_x(x)}, {tell_y(y)}" for x, y in zip(*line.get_data(), strict=True)]
+    points = np.array(line.get_data(), dtype=np.float64).T.tolist()
+    return [f"{name}: {tell_x(x)}, {tell_y(y)}" for x, y in points]
 
 
 def bars(axes: Axes) -> Iterator[tuple[Rectangle, str, str]]:

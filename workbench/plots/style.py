@@ -9,7 +9,7 @@ import re
 import textwrap
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -206,7 +206,8 @@ def _locators(axis: Any) -> Iterator[Any]:
     low, high = sorted(axis.get_view_interval())
     is_log, fixed = axis.get_scale() == "log", axis.get_major_locator()
     if isinstance(fixed, FixedLocator):
-        yield from (FixedLocator(fixed.locs[::step]) for step in range(1, len(fixed.locs)))
+        places = axis.get_majorticklocs()
+        yield from (FixedLocator(places[::step]) for step in range(1, len(places)))
         return
     tries = [LogLocator(subs=subs, numticks=99) for subs in SUBS] if is_log else list(map(MaxNLocator, (7, 6, 5, 4)))
     yield from tries[1:] if is_log and high > SHORT * low else tries
@@ -342,7 +343,7 @@ class Point(NamedTuple):
 
 
 def draw_candidate(
-    axes: Axes, name: str, points: Sequence[Point], look: Mapping[str, Any], is_best: bool, is_marked: bool = True
+    axes: Axes, name: str, points: Sequence[Point], look: dict[str, Any], is_best: bool, is_marked: bool = True
 ) -> None:
     """Draw the line of a candidate, with a band of its intervals if it is the best of its side.
 
