@@ -22,7 +22,7 @@ ZEROS = "zeros of the dense operand are looked for, and rows of the result added
 FEW_NUMBERS = "with N = 1 a call has 4,096 numbers, and entering it takes as long"
 
 BY_KERNEL = {
-    **dict.fromkeys(["coast", "coast_pair", "retain_rows", "scatter_rows", "take_rows"], FOUND_ROWS),
+    **dict.fromkeys(["closed_form", "closed_form_pair", "retain_rows", "scatter_rows", "take_rows"], FOUND_ROWS),
     **dict.fromkeys(["add_rows", "merge_rows"], SORTED_FIRST),
     **dict.fromkeys(["coo_to_csr", "csr_to_coo_rows", "csr_to_csc", "slice_rows"], NEW_MEMORY),
     **dict.fromkeys(["csr_csr", "sampled_csr"], LOOKED_UP),
@@ -42,5 +42,5 @@ BY_KERNEL = {
 def why_below(kernel: str) -> str:
     """Return why a kernel, or one that it competes with, stays below its bound; "" if nothing is known."""
     name = kernel.rpartition(".")[2]
-    is_update = name.endswith(("_lazy", "_fused", "_replay"))
+    is_update = name.endswith(("_lazy", "_fused", "_step_by_step"))
     return BY_KERNEL.get(name, FOUND_ROWS if is_update else "")

@@ -346,7 +346,7 @@ class Call:
 
     def _check_lag(self, lag: touched.Lag, numbers: int) -> None:
         """Raise KernelError if `missed` lacks settings (or matrices) of a step before the last batch of the call."""
-        is_tree = self.way in ("coast", "coast_pair")
+        is_tree = self.way in ("closed_form", "closed_form_pair")
         width, steps = (4, len(lag.missed) // 2) if is_tree else (numbers, len(lag.missed))
         asked = lag.now + self.batches - 1 - lag.first
         if lag.missed.shape[1] != width or asked > steps or lag.first > lag.now:

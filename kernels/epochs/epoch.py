@@ -9,14 +9,14 @@ Arguments  indptr int32|int64 [T+1] - row starts; indices same type [z]; data fl
            for the intercept
            way standard: gradient same as weights [D, N], of zeros; ways that catch up: last int64 [D], how many steps
            each row of the weights has had or caught up on; missed, of the steps from number `first` on, the settings
-           [S, K], for coast and coast_pair float64 [2*S, 4], a tree of their matrices (`kernels.rules.missed`), up to
+           [S, K], in a closed form float64 [2*S, 4], a tree of their matrices (`kernels.rules.missed`), up to
            the last but one of the call; first, now int, the numbers of the first of them and of the call's first step
 Writes     weights, intercept and the states of both, last; gradient, which is of zeros again; nothing else changes;
            returns the losses, float64 [batches]: each the mean over its rows before the step, in which all count alike
 Assumes    N >= 1; duplicates are summed, columns may be unsorted; a target out of range is refused when the batches
            before it have had their steps
 Cost       of a batch: 4*z*N flops, those of the loss and of U steps of the rule; reads z*(index+value) bytes, targets,
-           weights and states of U rows, and writes those; way standard: D rows for U; replay: each missed step too
+           weights and states of U rows, and writes those; standard: D rows for U; step_by_step: each missed step too
 Parallel   within a batch, where it has work for several threads, over rows and then over columns; same bits on every
            run with as many threads; on one thread the sums of a column are in the order of the entries, and on any
            number if entries step the weights at once or are brought into the order of their columns
@@ -94,19 +94,19 @@ def _catch_up(rule: Rule, call: calls.Call, rows: np.ndarray, step: int) -> None
     last, missed, first, now = call.update_arrays
     for column in {int(call.indices[k]) for _, k in _entries(call, rows)}:
         since, stop = int(last[column]) - first, now + step - first
-        for number in range(max(since, stop - 1) if call.way == "settle" else since, stop):
-            if call.way in ("coast", "coast_pair"):
-                _coast(call, column, missed[len(missed) // 2 + number])
+        for number in range(max(since, stop - 1) if call.way == "last_step" else since, stop):
+            if call.way in ("closed_form", "closed_form_pair"):
+                _multiply_rows(call, column, missed[len(missed) // 2 + number])
             else:
                 nothing = np.zeros(call.arrays[0].shape[1])
                 step_row(rule, column, call.arrays[0], call.arrays[1:], nothing, tuple(missed[number].tolist()))
         last[column] = now + step + 1
 
 
-def _coast(call: calls.Call, column: int, matrix: np.ndarray) -> None:
+def _multiply_rows(call: calls.Call, column: int, matrix: np.ndarray) -> None:
     """Apply one zero-gradient step to row `column` of weights and state in place, given as `matrix` (a, b, c, d)."""
     w, (a, b, c, d) = call.arrays[0][column], matrix
-    if call.way == "coast":
+    if call.way == "closed_form":
         w *= a
     else:
         s = call.arrays[1][column]
@@ -178,10 +178,10 @@ def _beside(way: str, case: Case, settings: np.ndarray, steps: int) -> tuple:
         return ()
     last = np.random.default_rng(case.seed).integers(FIRST, NOW + 1, case.D)
     missed = np.repeat(settings, steps, axis=0) * np.linspace(1, 0.5, steps)[:, None]
-    if way in ("coast", "coast_pair"):
+    if way in ("closed_form", "closed_form_pair"):
         spans = Spans(1 << steps.bit_length())
         for a in np.linspace(1, 0.5, steps):
-            spans.append((a,) if way == "coast" else (a, -0.25, 0.125, a / 2))
+            spans.append((a,) if way == "closed_form" else (a, -0.25, 0.125, a / 2))
         return last, spans.tree, FIRST, NOW
     return last, missed.astype(case.dtype), FIRST, NOW
 
@@ -198,7 +198,7 @@ def operands_of(loss: str, rule: Rule, way: str) -> str:
     intercept = [f"{name}:f[B]" for name in ("intercept", *(f"intercept_{name}" for name in rule.states))]
     x = "indptr:i[T+1]^z indices:i[z]<D data:f[z]"
     batches = f"targets:{kind} counts:f[C] order:l[M]<T batch_rows:s epoch_rows:s"
-    lag = f"last:l[D] missed:{'d' if way in ('coast', 'coast_pair') else 'f'}[L,F] first:s now:s"
+    lag = f"last:l[D] missed:{'d' if way in ('closed_form', 'closed_form_pair') else 'f'}[L,F] first:s now:s"
     others = {"lazy": "", "standard": "gradient:f[D,N]"}
     update_arrays = others.get(way, lag)
     return " ".join(

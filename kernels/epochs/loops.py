@@ -52,9 +52,9 @@ def suits(rule: Rule, settings: np.ndarray, is_unchanged: bool) -> bool:
 
     `is_unchanged` says that no gradient is rescaled or clipped; if False, so is the result. O(S).
     """
-    if not (rule.is_linear and is_unchanged) or rule.coast is None:
+    if not (rule.is_linear and is_unchanged) or rule.closed_form is None:
         return False
-    kept = rule.coast(*settings.T)
+    kept = rule.closed_form(*settings.T)
     return kept is not None and bool(np.all(np.asarray(kept[0]) == 1))
 
 

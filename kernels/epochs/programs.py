@@ -198,7 +198,7 @@ def nothing(lane) -> list:
     return [lane.float(lane.zeros())] * lane.tile.vectors
 
 
-def coast(rule: Rule, count: int) -> Callable:
+def closed_form(rule: Rule, count: int) -> Callable:
     """Return a code generator (lane, row, factor, weights, *states): weights[row] *= factor; `rule`, `count` unused."""
 
     def work(lane, row, factor, weights, *states):
@@ -214,7 +214,7 @@ def coast(rule: Rule, count: int) -> Callable:
     return work
 
 
-def coast_pair(rule: Rule, count: int) -> Callable:
+def closed_form_pair(rule: Rule, count: int) -> Callable:
     """Return a code generator: row `row` of (weights, state) times [[a, b], [c, d]]; `rule` and `count` are unused."""
 
     def work(lane, row, a, b, c, d, weights, state):
@@ -232,7 +232,7 @@ def coast_pair(rule: Rule, count: int) -> Callable:
     return work
 
 
-def settle(rule: Rule, count: int) -> Callable:
+def last_step(rule: Rule, count: int) -> Callable:
     """Return a code generator (lane, row, k, table, *arrays): one zero-gradient step of a row; `count` is unused."""
     numbers = len(rule.settings(*rule.example))
 
@@ -243,7 +243,7 @@ def settle(rule: Rule, count: int) -> Callable:
     return work
 
 
-def replay(rule: Rule, count: int) -> Callable:
+def step_by_step(rule: Rule, count: int) -> Callable:
     """Return a code generator (lane, row, start, stop, table, *arrays): zero-gradient steps of one row.
 
     `count` is unused.
@@ -257,7 +257,7 @@ def replay(rule: Rule, count: int) -> Callable:
 
 
 PUT = {make.__name__: make for make in (put_steps, put_steps_placed, put_marked, put_listed, put_grouped, put_entries)}
-UNTOUCHED = {make.__name__: make for make in (dense, coast, coast_pair, settle, replay)}
+UNTOUCHED = {make.__name__: make for make in (dense, closed_form, closed_form_pair, last_step, step_by_step)}
 
 
 AHEAD_ROWS = 2
@@ -577,7 +577,7 @@ def programs_for(
 ) -> Programs:
     """Return the names of the vector code for weights [D, width] of `itemsize` bytes and a rule with `count` settings.
 
-    `way` is the strategy for inactive rows ("lazy", "standard", "coast", ...); `far_state`: whether weights and states
+    `way` is the strategy for inactive rows ("lazy", "standard", ...); `far_state`: whether weights and states
     exceed a core's cache, so that they are prefetched. Cached. Raises KernelError for an unknown rule.
     """
     elements, put = cut_elements(width, itemsize), "put_" if way == "standard" else ""

@@ -8,7 +8,7 @@ Strategies (`way`) for the rows of weights and states that a batch does not touc
 
 lazy        nothing
 standard    they are stepped as well, by a gradient of zero: a dense step of all rows for every batch
-coast, coast_pair, settle, replay
+closed_form, closed_form_pair, last_step, step_by_step
             nothing until a batch touches them; before it is scored they catch up on the steps they have missed: by the
             product of the matrices of those steps, of one number or four; by the last of those steps; or by each of
             them. The result is that of standard.
@@ -341,9 +341,10 @@ class Lag(NamedTuple):
 
 def ways_of(rule: Rule) -> list[str]:
     """Return the strategies for inactive rows that a rule supports in epochs: "lazy", "standard" and deferred ones."""
-    coasts = rule.coast is not None
-    could = {"coast": coasts, "coast_pair": coasts and len(rule.states) == 1 and not rule.average}
-    could |= {"settle": rule.settles, "replay": rule.replays and not rule.average}
+    has_closed_form = rule.closed_form is not None
+    is_pair = has_closed_form and len(rule.states) == 1 and not rule.average
+    could = {"closed_form": has_closed_form, "closed_form_pair": is_pair}
+    could |= {"last_step": rule.last_step, "step_by_step": rule.step_by_step and not rule.average}
     return ["lazy", "standard", *(way for way, can in could.items() if can)]
 
 
@@ -404,62 +405,62 @@ def make_before(programs: Programs) -> Callable:
     return inlined(before)
 
 
-def _make_coast(program: str) -> Callable:
-    """Return compiled coast(column, start, stop, missed, arrays) -> None: zero-gradient steps as one scalar factor.
+def _make_closed_form(program: str) -> Callable:
+    """Return compiled closed_form(column, start, stop, missed, arrays) -> None: missed steps as one factor.
 
     It multiplies weights[column] in place by the product of the factors of steps start to stop - 1. `program` is the
-    name of vector code of `programs.coast`.
+    name of vector code of `programs.closed_form`.
     """
 
-    def coast(column, start, stop, missed, arrays):
+    def closed_form(column, start, stop, missed, arrays):
         """Multiply weights[column] in place by the product of the factors of missed steps start to stop - 1.
 
         `missed` is the tree of factors, float64 [2 * S, 4]; `arrays` are weights and states.
         """
         emit_row(program, column, arrays[0].shape[1], (number_between(missed, start, stop), *arrays))
 
-    return inlined(coast)
+    return inlined(closed_form)
 
 
-def _make_coast_pair(program: str) -> Callable:
-    """Return compiled coast_pair(column, start, stop, missed, arrays) -> None: zero-gradient steps as one matrix.
+def _make_closed_form_pair(program: str) -> Callable:
+    """Return compiled closed_form_pair(column, start, stop, missed, arrays) -> None: as one matrix.
 
     It multiplies row `column` of (weights, state) in place by the product of the 2 x 2 matrices of steps start to stop
-    - 1. `program` is the name of vector code of `programs.coast_pair`.
+    - 1. `program` is the name of vector code of `programs.closed_form_pair`.
     """
 
-    def coast_pair(column, start, stop, missed, arrays):
+    def closed_form_pair(column, start, stop, missed, arrays):
         """Multiply (weight, state) row `column` in place by the product of the matrices of steps start to stop - 1.
 
         `missed` is the tree of matrices, float64 [2 * S, 4].
         """
         emit_row(program, column, arrays[0].shape[1], (*pair_between(missed, start, stop), *arrays))
 
-    return inlined(coast_pair)
+    return inlined(closed_form_pair)
 
 
-def _make_settle(program: str) -> Callable:
-    """Return compiled settle(column, start, stop, missed, arrays) -> None: only the last of several missed steps.
+def _make_last_step(program: str) -> Callable:
+    """Return compiled last_step(column, start, stop, missed, arrays) -> None: only the last missed step.
 
     For rules where it has the effect of all: row `column` is stepped in place by gradient 0 with settings missed[stop -
-    1]. `program` is the name of vector code of `programs.settle`.
+    1]. `program` is the name of vector code of `programs.last_step`.
     """
 
-    def settle(column, start, stop, missed, arrays):
+    def last_step(column, start, stop, missed, arrays):
         """Step row `column` of `arrays` in place by gradient 0 with settings missed[stop - 1]; `start` is unused."""
         emit_row(program, column, arrays[0].shape[1], (stop - 1, missed, *arrays))
 
-    return inlined(settle)
+    return inlined(last_step)
 
 
-def _make_replay(program: str) -> Callable:
-    """Return compiled replay(column, start, stop, missed, arrays) -> None: repeat missed zero-gradient steps.
+def _make_step_by_step(program: str) -> Callable:
+    """Return compiled step_by_step(column, start, stop, missed, arrays) -> None: repeat missed steps.
 
     Row `column` of `arrays` is stepped in place, once for each of missed[start:stop]. `program` is the name of vector
-    code of `programs.replay`.
+    code of `programs.step_by_step`.
     """
 
-    def replay(column, start, stop, missed, arrays):
+    def step_by_step(column, start, stop, missed, arrays):
         """Step row `column` of `arrays` in place by gradient 0 with settings missed[k], k = start..stop - 1.
 
         A row of zeros, weights and states, stays as it is under every rule that repeats steps.
@@ -470,10 +471,15 @@ def _make_replay(program: str) -> Callable:
                     emit_row(program, column, arrays[0].shape[1], (start, stop, missed, *arrays))
                     return
 
-    return inlined(replay)
+    return inlined(step_by_step)
 
 
-_CATCH_UP = {"coast": _make_coast, "coast_pair": _make_coast_pair, "settle": _make_settle, "replay": _make_replay}
+_CATCH_UP = {
+    "closed_form": _make_closed_form,
+    "closed_form_pair": _make_closed_form_pair,
+    "last_step": _make_last_step,
+    "step_by_step": _make_step_by_step,
+}
 
 
 def make_after(programs: Programs) -> Callable:

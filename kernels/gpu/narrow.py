@@ -212,7 +212,7 @@ def retain_rows(indices: Any, values: Any, wanted: Any) -> tuple[Any, Any]:
 
 # Updates of weights of two bytes per value: computed in float32 from float32 states and gradients, rounded once.
 #
-# Arguments are those of the kernels `<rule>_dense`, `<rule>_lazy`, `<rule>_fused` and `<rule>_replay`, with weights
+# Arguments are those of the kernels `<rule>_dense`, `<rule>_lazy`, `<rule>_fused`, `<rule>_step_by_step`, with weights
 # that are float16, or bfloat16 as uint16. Arrays are on a device; non-contiguous ones are copied. Raises KernelError
 # for invalid operands, and TypeError for host arrays.
 
@@ -259,20 +259,20 @@ def fused(rule: str, *args: Any, rounding: Rounding = NEAREST, lengths: Lengths 
     _call("fused", rule, BATCH, args, step)
 
 
-def replay(rule: str, *args: Any, rounding: Rounding = NEAREST) -> None:
+def step_by_step(rule: str, *args: Any, rounding: Rounding = NEAREST) -> None:
     """Apply missed zero-gradient steps in place: `args` are weights [D, N], states, rows, since, table [S, numbers].
 
     rows and since are int64 [U]. Weights are rounded once, after the last step. Raises KernelError for a rule without
-    replay.
+    this kernel.
     """
 
     def step(update_rule: Rule, arrays: tuple, missed: tuple, _: tuple) -> None:
         """Launch the zero-gradient steps `missed` (rows, since, table) of `arrays` (weights, states)."""
-        updates.replay(update_rule, arrays, missed, rounding)
+        updates.step_by_step(update_rule, arrays, missed, rounding)
 
-    if not get_rule(rule).replays:
-        raise KernelError(f"There is no {rule}_replay: a step of {rule} without a gradient is not repeated.")
-    _call("replay", rule, "rows:l[U] since:l[U] table:f[S,K]", args, step)
+    if not get_rule(rule).step_by_step:
+        raise KernelError(f"There is no {rule}_step_by_step: a step of {rule} without a gradient is not repeated.")
+    _call("step_by_step", rule, "rows:l[U] since:l[U] table:f[S,K]", args, step)
 
 
 def _call(kind: str, rule: str, gradient: str, args: tuple, step: Callable) -> None:
@@ -281,7 +281,7 @@ def _call(kind: str, rule: str, gradient: str, args: tuple, step: Callable) -> N
     `gradient` declares the operands after the states. Raises KernelError for invalid operands.
     """
     update_rule = get_rule(rule)
-    numbers = update_rule.numbers if kind != "replay" else ()
+    numbers = update_rule.numbers if kind != "step_by_step" else ()
     operands = [text for text in update_rule.operands(gradient).split() if "[" in text]
     operands[0] = operands[0].replace(":f", ":h")
     count, name, first = len(operands), f"{rule}_{kind}", len(update_rule.written)

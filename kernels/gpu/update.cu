@@ -150,7 +150,7 @@ __global__ void __launch_bounds__(THREADS, 6)
 
 // The rows `rows[u]` by gradients of zero, a step for each row of `table` [steps, SETTINGS] from since[u] on.
 template <class T, int G, class X = T>
-__global__ void __launch_bounds__(THREADS) replay(
+__global__ void __launch_bounds__(THREADS) step_by_step(
     ARRAYS(X), const i64* rows, const i64* since, const T* table, i64 steps, i64 count, i64 width, ROUNDING) {
     T* const states[] = {state0, state1, state2};
     const Rounding to = ROUNDING_HERE;

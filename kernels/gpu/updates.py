@@ -113,9 +113,9 @@ def register_source(rule: "Rule") -> None:
     else:
         kinds = "dense", "dense_live"
         names += [f"{kind}<{value}, {pack}>" for kind in kinds for value in FLOATS for pack in (1, PACK[value])]
-    if rule.replays:
-        names += [f"replay<{value}, {g}>" for value in FLOATS for g in GROUPS]
-        names += [f"replay<float, {g}, {kind}>" for kind in NARROW.values() for g in GROUPS]
+    if rule.step_by_step:
+        names += [f"step_by_step<{value}, {g}>" for value in FLOATS for g in GROUPS]
+        names += [f"step_by_step<float, {g}, {kind}>" for kind in NARROW.values() for g in GROUPS]
     tiles = {value: [Tile(*tile).name(value) for tile in TILES[value]] for value in FLOATS}
     last = {value: [_widest(value, pack).name(value) for pack in (1, PACK[value])] for value in FLOATS}
     for kernel, each in (("fused", tiles), ("fused_pieces", last)):
@@ -219,15 +219,15 @@ def lazy(rule: "Rule", arrays: tuple, rows: Any, gradient: Any, settings: tuple,
     device.launch(_sources[rule.name], name, blocks(count * lanes), *arguments, *_settings(settings, gradient.dtype))
 
 
-def gpu_replay(rule: "Rule", *args: Any) -> None:
+def gpu_step_by_step(rule: "Rule", *args: Any) -> None:
     """Apply the zero-gradient steps that each of `rows` has missed on a CUDA device, in place.
 
     `args` are weights, states, rows [U], since [U] and table [S, settings].
     """
-    replay(rule, args[: len(rule.written)], args[len(rule.written) :])
+    step_by_step(rule, args[: len(rule.written)], args[len(rule.written) :])
 
 
-def replay(rule: "Rule", arrays: tuple, missed: tuple, rounding: Rounding = NEAREST) -> None:
+def step_by_step(rule: "Rule", arrays: tuple, missed: tuple, rounding: Rounding = NEAREST) -> None:
     """Queue the missed zero-gradient steps of `arrays`, weights and states, in place; `missed` is (rows, since, table).
 
     Row rows[u] gets steps since[u] to S - 1 of table [S, settings]. Weights as in `lazy`. Raises KernelError for a
@@ -237,13 +237,13 @@ def replay(rule: "Rule", arrays: tuple, missed: tuple, rounding: Rounding = NEAR
     width, (steps, count) = arrays[0].shape[1], table.shape
     if count != len(rule.settings(*rule.example)):
         raise KernelError(
-            f"{rule.name}_replay: table has {count} columns; a row holds the {len(rule.settings(*rule.example))} "
+            f"{rule.name}_step_by_step: table has {count} columns; a row holds the {len(rule.settings(*rule.example))} "
             "settings of a step."
         )
     if not rows.size or not width:
         return
     device, lanes = devices.device_of(table), GROUPS[0] if width <= GROUPS[0] else GROUPS[1]
-    name = f"replay<{c_name(table.dtype)}, {lanes}{_held(arrays[0])}>"
+    name = f"step_by_step<{c_name(table.dtype)}, {lanes}{_held(arrays[0])}>"
     arguments = rows, since, table, steps, rows.size, width, *rounding.arguments(table)
     device.launch(_sources[rule.name], name, blocks(rows.size * lanes), *_arrays(arrays), *arguments)
 

@@ -8,7 +8,7 @@ vectors, and `register_rule` makes from it:
     <rule>_fused  update the rows `columns` by the gradient (A.T @ g)[columns] of a batch in column order: the sum over
     a
                   column's entries stays in registers and is applied at once
-    <rule>_replay, if the rule supports it: update the rows `rows` by gradients of zero, one step for each row of
+    <rule>_step_by_step, if the rule supports it: update the rows `rows` by gradients of zero, one step for each row of
     `table`
                   [S, numbers] from row `since[u]` on; a row of the table has the settings of a step, and weights and
                   states stay in registers from the first to the last
@@ -33,7 +33,7 @@ from kernels.vector.gather import RowLoop, work_of
 from kernels.vector.tiles import LINE, MANY, cache_bytes, cut_elements, cut_sums, head_of, is_far_gradient, is_far_state
 
 PARTS = ("reference", "cpu", "cost", "arguments")
-"""Parts of a kernel: of each kind, dense, lazy, fused and replay, there is `<part>_<kind>` below."""
+"""Parts of a kernel: of each kind, dense, lazy, fused and step_by_step, there is `<part>_<kind>` below."""
 
 # Definitions, in plain loops
 
@@ -76,7 +76,7 @@ def reference_lazy(rule: "Rule", *args) -> None:
         step_row(rule, row, weights, states, gradient[u], settings)
 
 
-def reference_replay(rule: "Rule", *args) -> None:
+def reference_step_by_step(rule: "Rule", *args) -> None:
     """Apply the zero-gradient steps that each of `rows` has missed, in place, in plain loops.
 
     `args` are weights, states, rows [U], since [U] (first missed step of each) and table [S, settings].
@@ -162,10 +162,10 @@ def shape_of_fused(slope: tuple[int, int], itemsize: int, bytes_state: int, in_a
     return width, itemsize, *far, head
 
 
-def cpu_replay(rule: "Rule", loop: RowLoop, *args) -> None:
+def cpu_step_by_step(rule: "Rule", loop: RowLoop, *args) -> None:
     """Apply the zero-gradient steps that each of `rows` has missed, in place, on the CPU.
 
-    `args` as `reference_replay`.
+    `args` as `reference_step_by_step`.
     """
     weights, rows, since, table = args[0], *args[-3:]
     width, steps_missed = weights.shape[1], len(table) * rows.size - int(since.sum())
@@ -185,7 +185,7 @@ def cost_lazy(rule: "Rule", s: Sizes) -> Cost:
     return Cost(rule.flops * s.U * s.N, s.U * (8 + rule.bytes_row(s) + s.N * s.value))
 
 
-def cost_replay(rule: "Rule", s: Sizes) -> Cost:
+def cost_step_by_step(rule: "Rule", s: Sizes) -> Cost:
     """Return flops and bytes of one missed step of s.U rows by `rule`; more steps add flops only."""
     return Cost(rule.flops * s.U * s.N, s.U * (16 + rule.bytes_row(s)))
 
@@ -227,7 +227,7 @@ def arguments_fused(rule: "Rule", case: Case) -> tuple:
     return *_arrays(rule, case), p.columns, p.segments, p.rows, p.in_order(case.data), g, *rule.example
 
 
-def arguments_replay(rule: "Rule", case: Case) -> tuple:
+def arguments_step_by_step(rule: "Rule", case: Case) -> tuple:
     """Build operands from `case`: weights, states, A's columns, their first missed steps, 5 steps' table."""
     rows = np.unique(case.indices).astype(np.int64)
     since = np.random.default_rng(case.seed).integers(0, 6, rows.size)
@@ -266,20 +266,20 @@ class Rule:
     settings: Callable[..., tuple[float, ...]] = _as_given
     """What the formula takes, from the numbers that the kernel takes; rescale and clip, as given, are the last two."""
     average: Callable | None = None
-    coast: Callable[..., tuple[float, ...] | None] | None = None
+    closed_form: Callable[..., tuple[float, ...] | None] | None = None
     """What a step without gradient does, from the settings: (a,) for w <- a w, the states unchanged, or (a, b, c, d)
     for (w, s) <- (a w + b s, c w + d s), s the only state; None where it is neither."""
     at_rest: Callable[..., float | None] | None = None
     """What a step without gradient multiplies w by while all states are zero, which they then stay, from the settings;
-    None where it is no multiplication. A row whose w is zero, too, is left as it is by every rule that `replays`."""
-    replays: bool = False
+    None if it is no multiplication. A row whose w is zero, too, stays as it is under every rule with `step_by_step`."""
+    step_by_step: bool = False
     """Whether there is a kernel that repeats steps without gradient."""
     is_linear: bool = False
     """Whether steps by several gradients, one after the other, come to the step by their sum if a step without gradient
     changes nothing."""
-    settles: bool = False
-    """Whether one step without gradient makes of w what the states say, and leaves the states alone: then many do no
-    more than the last of them."""
+    last_step: bool = False
+    """Whether a step without gradient computes w from the states alone and keeps them, so that the last of several
+    missed steps has the effect of all."""
 
     @functools.cached_property
     def row_cost(self) -> int:
@@ -363,7 +363,7 @@ def _bind_names(rule: Rule, function: Callable, names: list[str], *bound) -> Cal
 
 
 def _register(rule: Rule, kind: str, gradient: str, emit: Callable, cut: Callable, starts: int | None = None) -> None:
-    """Register the kernel `<rule>_<kind>`; `kind` is "dense", "lazy", "fused" or "replay".
+    """Register the kernel `<rule>_<kind>`; `kind` is "dense", "lazy", "fused" or "step_by_step".
 
     `gradient` declares its operands after the states; `emit` and `cut` make its row loop, `starts` is the position of
     the row pointers among the operands (None: rows of equal cost).
@@ -388,7 +388,7 @@ def _register(rule: Rule, kind: str, gradient: str, emit: Callable, cut: Callabl
 
 
 def register_kernels(rule: Rule) -> None:
-    """Register `<rule>_dense`, `<rule>_lazy`, `<rule>_fused`, and `<rule>_replay` if the rule has one, on CPU and CUDA.
+    """Register `<rule>_dense`, `<rule>_lazy`, `<rule>_fused` and, if the rule has one, `<rule>_step_by_step`.
 
     Raises KernelError if the rule's last two settings are not rescale and clip.
     """
@@ -400,8 +400,8 @@ def register_kernels(rule: Rule) -> None:
     _register(rule, "dense", "gradient:f[D,N]", steps.dense, cut_elements)
     _register(rule, "lazy", "rows:l[U]<!D gradient:f[U,N]", steps.lazy, cut_elements)
     _register(rule, "fused", BATCH, steps.fused, cut_sums, starts=len(rule.written) + 1)
-    if rule.replays:
-        _register(rule, "replay", "rows:l[U]<!D since:l[U]<S+1 table:f[S,K]", steps.replay, cut_elements)
+    if rule.step_by_step:
+        _register(rule, "step_by_step", "rows:l[U]<!D since:l[U]<S+1 table:f[S,K]", steps.step_by_step, cut_elements)
 
 
 _rules: dict[str, Rule] = {}
@@ -410,7 +410,7 @@ _rules: dict[str, Rule] = {}
 def register_rule(module: str, states: tuple[str, ...], example: tuple[float, ...], flops: int, **fields: Any) -> None:
     """Register the kernels of the rule that a file of `kernels/updates` defines; `module` is its `__name__`.
 
-    The rule has the file's name and its functions: `formula`, and `settings`, `coast` and `at_rest` if there are any.
+    The rule has the file's name and its functions: `formula`, and `settings`, `closed_form`, `at_rest` if it has them.
     Its numbers are the parameters of `settings`, else those of `formula` after the gradient. `fields` are further
     fields of `Rule`.
     Raises KernelError as `register_kernels` does.
@@ -418,7 +418,7 @@ def register_rule(module: str, states: tuple[str, ...], example: tuple[float, ..
     functions = vars(sys.modules[module])
     formula, given = (
         functions["formula"],
-        {part: functions[part] for part in ("settings", "coast", "at_rest") if part in functions},
+        {part: functions[part] for part in ("settings", "closed_form", "at_rest") if part in functions},
     )
     numbers = tuple(inspect.signature(given.get("settings", formula)).parameters)
     if "settings" not in given:

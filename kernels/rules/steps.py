@@ -1,4 +1,4 @@
-"""Vector code of update rules: a row's step, and the row loops of the dense, lazy, fused and replay kernels."""
+"""Vector code of update rules: a row's step, and the row loops of the dense, lazy, fused and step_by_step kernels."""
 
 import math
 from collections.abc import Callable
@@ -167,7 +167,7 @@ def lazy(rule) -> Callable:
     return row
 
 
-def replay(rule) -> Callable:
+def step_by_step(rule) -> Callable:
     """Return the row function of deferred updates: row rows[u] by zero-gradient steps table[since[u]:].
 
     row(lane, u, weights, *states, rows, since, table) emits them in place, by `rule`'s formula.

@@ -32,7 +32,7 @@ def formula(w, h, g, learning_rate, decay, epsilon, rescale, clip):
     return w - learning_rate * (d / sqrt(h + epsilon) + decay * w), h
 
 
-def coast(learning_rate, decay, epsilon, rescale, clip):
+def closed_form(learning_rate, decay, epsilon, rescale, clip):
     """Return (1 - learning_rate * decay,): the factor of the weights in a zero-gradient step.
 
     The history does not change. epsilon, rescale and clip are unused.

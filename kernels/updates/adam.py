@@ -6,7 +6,7 @@ adam_dense   d = clip(rescale * g + decay * w);  m = beta1 * m + (1 - beta1) * d
 adam_lazy    the same with w[rows], m[rows] and v[rows], the other rows unchanged; t counts all steps, touched or not
              Equal when every row is touched in every step; else the dense rule goes on moving a row by its old mean
 adam_fused   adam_lazy with rows = columns and g = (A.T @ g)[columns], which never goes to memory
-adam_replay  for each of `rows`, the steps of `table` from `since` on, with g = 0: what the row missed
+adam_step_by_step  for each of `rows`, the steps of `table` from `since` on, with g = 0: what the row missed
 
 Arguments  weights float32|float64 [D, N]; mean same, m; variance same, v, not negative; rows int64 [U], sorted, unique;
            gradient same as weights [D, N] or [U, N]; learning_rate, decay, epsilon > 0, 0 <= beta1 < 1, 0 <= beta2 < 1,
@@ -16,7 +16,7 @@ Arguments  weights float32|float64 [D, N]; mean same, m; variance same, v, not n
 Writes     weights, mean, variance; nothing else changes
 Assumes    0 <= rows < D, none repeated
 Cost       a row: 16*N flops, reads 4*N*value bytes (lazy: 8 more), writes 3*N*value; lazy: nothing grows with D;
-           replay: the flops once for each missed step
+           step_by_step: the flops once for each missed step
 Parallel   over rows or elements, in parts of equal size or cost; same bits on every run and thread count
 Limits     D*N < 2**63
 Source     Kingma and Ba 2015, the efficient form of section 2; differs: lazy rows, decay as an L2 penalty
@@ -87,5 +87,5 @@ register_rule(
     example=(0.25, 0.5, 0.75, 0.875, 1e-2, 0.5, 0.5, 3),
     flops=16,
     squares=("variance",),
-    replays=True,
+    step_by_step=True,
 )

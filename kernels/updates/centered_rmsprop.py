@@ -7,7 +7,7 @@ centered_rmsprop_lazy    the same with w[rows] and the states' rows, the other r
                          Equal when every row is touched in every step; else the dense rule goes on moving a row by v,
                          and keeps w within clip_weights also in other rows
 centered_rmsprop_fused   centered_rmsprop_lazy with rows = columns and g = (A.T @ g)[columns], never in memory
-centered_rmsprop_replay  for each of `rows`, the steps of `table` from `since` on, with g = 0: what the row missed
+centered_rmsprop_step_by_step  for each of `rows`, the steps of `table` from `since` on, with g = 0: what it missed
 
 Arguments  weights float32|float64 [D, N]; squares, mean, velocity same: n, not below q * q, q and v; rows int64 [U],
            sorted, unique; gradient same as weights [D, N] or [U, N]; learning_rate, decay, 0 <= gamma < 1, 0 <= beta <
@@ -17,7 +17,7 @@ Arguments  weights float32|float64 [D, N]; squares, mean, velocity same: n, not 
 Writes     weights, squares, mean, velocity; nothing else changes
 Assumes    0 <= rows < D, none repeated
 Cost       a row: 22*N flops, reads 5*N*value bytes (lazy: 8 more), writes 4*N*value; lazy: nothing grows with D;
-           replay: the flops once for each missed step
+           step_by_step: the flops once for each missed step
 Parallel   over rows or elements, in parts of equal size or cost; same bits on every run and thread count
 Limits     D*N < 2**63
 Source     Graves 2013, https://arxiv.org/abs/1308.0850, equations 38 to 45; epsilon inside the root
@@ -62,5 +62,5 @@ register_rule(
     example=(0.25, 0.5, 0.75, 0.5, 16.0, 1.0, 0.5, 0.5),
     flops=22,
     squares=("squares",),
-    replays=True,
+    step_by_step=True,
 )

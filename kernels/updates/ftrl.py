@@ -45,5 +45,5 @@ register_rule(
     example=(0.25, 0.125, 1.0, 0.5, 0.5, 0.5),
     flops=18,
     squares=("squares",),
-    settles=True,
+    last_step=True,
 )

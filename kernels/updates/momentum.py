@@ -31,7 +31,7 @@ def formula(w, v, g, learning_rate, decay, beta, rescale, clip):
     return w + v, v
 
 
-def coast(learning_rate, decay, beta, rescale, clip):
+def closed_form(learning_rate, decay, beta, rescale, clip):
     """Return (a, b, c, d): a zero-gradient step makes (w, v) = (a * w + b * v, c * w + d * v).
 
     They depend on learning_rate, decay and beta; rescale and clip are unused.

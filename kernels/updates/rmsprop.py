@@ -6,7 +6,7 @@ rmsprop_lazy    the same with w[rows] and n[rows], the other rows unchanged
                 Equal when every row is touched in every step; else the dense rule lets n decay, and w where decay > 0,
                 and keeps w within clip_weights also in other rows
 rmsprop_fused   rmsprop_lazy with rows = columns and g = (A.T @ g)[columns], which never goes to memory
-rmsprop_replay  for each of `rows`, the steps of `table` from `since` on, with g = 0: what the row missed
+rmsprop_step_by_step  for each of `rows`, the steps of `table` from `since` on, with g = 0: what the row missed
 
 Arguments  weights float32|float64 [D, N]; squares same, n, not negative; rows int64 [U], sorted, unique; gradient same
            as weights [D, N] or [U, N]; learning_rate, decay, 0 <= gamma < 1, epsilon > 0, rescale, clip_weights >= 0
@@ -15,7 +15,7 @@ Arguments  weights float32|float64 [D, N]; squares same, n, not negative; rows i
 Writes     weights, squares; nothing else changes
 Assumes    0 <= rows < D, none repeated
 Cost       a row: 15*N flops, reads 3*N*value bytes (lazy: 8 more), writes 2*N*value; lazy: nothing grows with D;
-           replay: the flops once for each missed step
+           step_by_step: the flops once for each missed step
 Parallel   over rows or elements, in parts of equal size or cost; same bits on every run and thread count
 Limits     D*N < 2**63
 Source     Tieleman and Hinton 2012, lecture 6.5; epsilon inside the root
@@ -44,7 +44,7 @@ def formula(w, n, g, learning_rate, decay, gamma, rest, epsilon, clip_weights, r
     return clipped(w - learning_rate * d / sqrt(n + epsilon), clip_weights), n
 
 
-def coast(learning_rate, decay, gamma, rest, epsilon, clip_weights, rescale, clip):
+def closed_form(learning_rate, decay, gamma, rest, epsilon, clip_weights, rescale, clip):
     """Return (1, 0, 0, gamma) of a zero-gradient step: (w, n) = (w, gamma * n).
 
     None if decay is not 0 or clip_weights is finite: the step is then not linear. Other parameters are unused.
@@ -53,5 +53,10 @@ def coast(learning_rate, decay, gamma, rest, epsilon, clip_weights, rescale, cli
 
 
 register_rule(
-    __name__, ("squares",), example=(0.25, 0.5, 0.75, 1e-2, 1.0, 0.5, 0.5), flops=15, squares=("squares",), replays=True
+    __name__,
+    ("squares",),
+    example=(0.25, 0.5, 0.75, 1e-2, 1.0, 0.5, 0.5),
+    flops=15,
+    squares=("squares",),
+    step_by_step=True,
 )

@@ -29,7 +29,7 @@ def formula(w, g, learning_rate, decay, rescale, clip):
     return (w - learning_rate * (clipped(rescale * g, clip) + decay * w),)
 
 
-def coast(learning_rate, decay, rescale, clip):
+def closed_form(learning_rate, decay, rescale, clip):
     """Return (1 - learning_rate * decay,): the factor of the weights in a zero-gradient step.
 
     `rescale` and `clip` are unused.

@@ -5,7 +5,7 @@ signum_dense   m = beta * m - (1 - beta) * (clip(rescale * g) + decay * w);
 signum_lazy    the same with w[rows] and m[rows], the other rows unchanged
                Equal when every row is touched in every step; else the dense rule goes on moving a row by the sign of m
 signum_fused   signum_lazy with rows = columns and g = (A.T @ g)[columns], which never goes to memory
-signum_replay  for each of `rows`, the steps of `table` from `since` on, with g = 0: what the row missed
+signum_step_by_step  for each of `rows`, the steps of `table` from `since` on, with g = 0: what the row missed
 
 Arguments  weights float32|float64 [D, N]; momentum same, m; rows int64 [U], sorted, unique; gradient same as weights
            [D, N] or [U, N]; learning_rate, decay, decoupled, 0 <= beta < 1, rescale, clip >= 0, infinite for none,
@@ -14,7 +14,7 @@ Arguments  weights float32|float64 [D, N]; momentum same, m; rows int64 [U], sor
 Writes     weights, momentum; nothing else changes
 Assumes    0 <= rows < D, none repeated; sign(0) = 0
 Cost       a row: 13*N flops, reads 3*N*value bytes (lazy: 8 more), writes 2*N*value; lazy: nothing grows with D;
-           replay: the flops once for each missed step
+           step_by_step: the flops once for each missed step
 Parallel   over rows or elements, in parts of equal size or cost; same bits on every run and thread count
 Limits     D*N < 2**63
 Source     Bernstein et al. 2018, https://arxiv.org/abs/1802.04434; beta = 0 is their signSGD
@@ -47,4 +47,4 @@ def at_rest(learning_rate, decay, kept, beta, rest, rescale, clip):
     return kept if decay == 0 else None
 
 
-register_rule(__name__, ("momentum",), example=(0.25, 0.5, 0.125, 0.75, 0.5, 0.5), flops=13, replays=True)
+register_rule(__name__, ("momentum",), example=(0.25, 0.5, 0.125, 0.75, 0.5, 0.5), flops=13, step_by_step=True)

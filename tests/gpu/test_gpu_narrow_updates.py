@@ -204,12 +204,12 @@ def test_wrong_calls_are_refused() -> None:
     numbers = *get_rule("adam").example[:-1], 0
     with pytest.raises(KernelError, match="step is 0; it counts from 1"):
         narrow.dense("adam", there[0], there[1], there[1], there[1], *numbers)
-    with pytest.raises(KernelError, match=r"^There is no sgd_replay: a step of sgd without a gradient"):
-        narrow.replay("sgd", *there)
-    replayed = with_tables(kernels.get("adam_replay").arguments(CASES["plain"]), (0,), "uint16")[0]
+    with pytest.raises(KernelError, match=r"^There is no sgd_step_by_step: a step of sgd without a gradient"):
+        narrow.step_by_step("sgd", *there)
+    replayed = with_tables(kernels.get("adam_step_by_step").arguments(CASES["plain"]), (0,), "uint16")[0]
     replayed = list(map(emulator.put, (*replayed[:-1], replayed[-1][:, 1:])))
-    with pytest.raises(KernelError, match="adam_replay: table has 8 columns; a row holds the 9 settings"):
-        narrow.replay("adam", *replayed)
+    with pytest.raises(KernelError, match="adam_step_by_step: table has 8 columns; a row holds the 9 settings"):
+        narrow.step_by_step("adam", *replayed)
     with pytest.raises(TypeError, match="pass CuPy arrays"):
         narrow.lazy("adagrad", *args)
     with pytest.raises(KernelError, match="seed is -1"):

@@ -27,10 +27,10 @@ ADVERSARIAL = (
 )
 """Of one width, for each further one compiles loops of its own."""
 WAYS = (
-    ("sgd", "coast"),
-    ("momentum", "coast_pair"),
-    ("ftrl", "settle"),
-    ("adam", "replay"),
+    ("sgd", "closed_form"),
+    ("momentum", "closed_form_pair"),
+    ("ftrl", "last_step"),
+    ("adam", "step_by_step"),
     ("adagrad", "standard"),
     ("group_adagrad", "standard"),
 )
@@ -127,7 +127,7 @@ def test_every_way_has_batches_of_one_row(name: str, rule: str, way: str) -> Non
     assert_as_defined(kernel, sorted_case(case), batch_rows=1, **unchanged(kernel, case))
 
 
-@pytest.mark.parametrize(("rule", "way"), [("sgd", "coast"), ("adagrad", "standard")])
+@pytest.mark.parametrize(("rule", "way"), [("sgd", "closed_form"), ("adagrad", "standard")])
 @pytest.mark.usefixtures("tiny_work_is_parallel")
 def test_every_way_has_the_same_bits_each_time_on_two_threads(rule: str, way: str) -> None:
     kernel, case = epochs.get("softmax", rule, way), random_case(60, 25, 400, 3)
@@ -200,10 +200,10 @@ def test_weights_that_are_far_are_asked_for_where_rows_are_short(monkeypatch: py
 def test_a_way_or_steps_that_there_are_not_are_refused() -> None:
     with pytest.raises(
         KernelError,
-        match=r"Unknown strategy of an epoch of sgd 'replay'.*Expected one of: lazy, standard, coast",
+        match=r"Unknown strategy of an epoch of sgd 'step_by_step'.*Expected one of: lazy, standard, closed_form",
     ):
-        epochs.get("softmax", "sgd", "replay")
-    kernel = epochs.get("softmax", "sgd", "coast")
+        epochs.get("softmax", "sgd", "step_by_step")
+    kernel = epochs.get("softmax", "sgd", "closed_form")
     with pytest.raises(KernelError, match=r"missed is \[4, 4\], for steps from 2 on; .* ask for 8 steps of 4 numbers"):
         assert_as_defined(kernel, CASES["plain"], missed=np.zeros((4, 4)))
     with pytest.raises(KernelError, match="last"):
@@ -288,7 +288,7 @@ def test_wide_rows_are_summed_column_by_column_as_the_definition_says(name: str)
 @pytest.mark.parametrize(
     ("rule", "way"),
     [
-        *(("adam", "replay"), ("group_adagrad", "lazy")),
+        *(("adam", "step_by_step"), ("group_adagrad", "lazy")),
         pytest.param("adagrad", "standard", marks=pytest.mark.exhaustive),
     ],
 )

@@ -158,8 +158,8 @@ def test_ftrl_sets_weights_under_the_penalty_to_exactly_zero() -> None:
     assert ((weights == 0) == (np.abs(linear) <= np.float32(0.8))).all()
 
 
-REPLAYED = [rule for rule in RULES if get_rule(rule).replays]
-COASTING = [rule for rule in RULES if get_rule(rule).coast]
+STEP_BY_STEP = [rule for rule in RULES if get_rule(rule).step_by_step]
+CLOSED_FORM = [rule for rule in RULES if get_rule(rule).closed_form]
 
 
 def dense_steps(rule: str, arrays: tuple, numbers: dict, rates: list[float]) -> list:
@@ -174,7 +174,7 @@ def dense_steps(rule: str, arrays: tuple, numbers: dict, rates: list[float]) -> 
 @pytest.mark.covering
 @pytest.mark.parametrize("width", [1, 3, 40])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("rule", REPLAYED)
+@pytest.mark.parametrize("rule", STEP_BY_STEP)
 def test_replay_has_the_bits_of_the_steps_that_it_repeats(rule: str, dtype: type, width: int) -> None:
     case = random_case(30, 9, 200, width, dtype=dtype)
     arrays, _, numbers = parts_of(rule, "dense", get(f"{rule}_dense").arguments(case))
@@ -185,14 +185,14 @@ def test_replay_has_the_bits_of_the_steps_that_it_repeats(rule: str, dtype: type
     ]
     table = np.array([get_rule(rule).settings(*step.values()) for step in steps]).astype(dtype)
     came = copies(arrays)
-    get(f"{rule}_replay").cpu(*came, np.array([1, 4, 7]), np.array([0, 4, 2]), table)
+    get(f"{rule}_step_by_step").cpu(*came, np.array([1, 4, 7]), np.array([0, 4, 2]), table)
     expected = dense_steps(rule, arrays, numbers, rates)
     for one, before, all_steps in zip(came, arrays, expected, strict=True):
         assert same_bits([one[1]], [all_steps[1]])
         assert same_bits([np.delete(one, [1, 7], 0)], [np.delete(before, [1, 7], 0)])
 
 
-@pytest.mark.parametrize("rule", COASTING)
+@pytest.mark.parametrize("rule", CLOSED_FORM)
 def test_steps_without_gradient_are_the_product_of_their_matrices(rule: str) -> None:
     case = random_case(30, 9, 200, 5, dtype=np.float64)
     arrays, _, numbers = parts_of(rule, "dense", get(f"{rule}_dense").arguments(case))
@@ -201,20 +201,22 @@ def test_steps_without_gradient_are_the_product_of_their_matrices(rule: str) -> 
         numbers |= {"decay": 0.0, "clip_weights": np.inf}
     spans = Spans()
     for rate in rates:
-        spans.append(get_rule(rule).coast(*get_rule(rule).settings(*(numbers | {"learning_rate": rate}).values())))
-    columns = len(get_rule(rule).coast(*get_rule(rule).settings(*numbers.values())))
+        spans.append(
+            get_rule(rule).closed_form(*get_rule(rule).settings(*(numbers | {"learning_rate": rate}).values()))
+        )
+    columns = len(get_rule(rule).closed_form(*get_rule(rule).settings(*numbers.values())))
     matrix, came = spans.products(np.zeros(9, np.int64), columns), copies(arrays)
     if columns == 1:
-        get("coast").cpu(came[0], np.arange(9), matrix[:, 0])
+        get("closed_form").cpu(came[0], np.arange(9), matrix[:, 0])
     else:
-        get("coast_pair").cpu(*came, np.arange(9), matrix)
+        get("closed_form_pair").cpu(*came, np.arange(9), matrix)
     for one, other in zip(came, dense_steps(rule, arrays, numbers, rates), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-13)
 
 
 def test_rmsprop_with_decay_has_no_closed_form() -> None:
     rule = get_rule("rmsprop")
-    assert rule.coast(*rule.settings(*rule.example)) is None
+    assert rule.closed_form(*rule.settings(*rule.example)) is None
 
 
 @pytest.mark.parametrize("rows", [0, 1, 20, 300])
@@ -251,7 +253,7 @@ def test_stale_rows_are_taken_once() -> None:
     assert last.tolist() == [6, 6, 6, 5, 2]
 
 
-def test_coast_pair_refuses_a_matrix_of_another_size() -> None:
-    weights, state, rows, _ = get("coast_pair").arguments(random_case(5, 9, 20, 3))
+def test_closed_form_pair_refuses_a_matrix_of_another_size() -> None:
+    weights, state, rows, _ = get("closed_form_pair").arguments(random_case(5, 9, 20, 3))
     with pytest.raises(KernelError, match="matrix has 3 columns; it has 4"):
-        get("coast_pair").cpu(weights, state, rows, np.ones((rows.size, 3), np.float32))
+        get("closed_form_pair").cpu(weights, state, rows, np.ones((rows.size, 3), np.float32))

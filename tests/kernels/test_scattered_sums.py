@@ -29,13 +29,13 @@ def test_adversarial_rows_are_summed_as_the_definition_says(name: str, monkeypat
 @pytest.mark.parametrize(
     ("loss", "rule", "way", "width"),
     [
-        *(("logistic", "adagrad", "lazy", 3), ("softmax", "adam", "replay", 3)),  # whose loops other tests have
-        pytest.param("logistic", "adam", "replay", 1, marks=pytest.mark.exhaustive),
+        *(("logistic", "adagrad", "lazy", 3), ("softmax", "adam", "step_by_step", 3)),  # whose loops other tests have
+        pytest.param("logistic", "adam", "step_by_step", 1, marks=pytest.mark.exhaustive),
         pytest.param("logistic", "sgd", "lazy", 1, marks=pytest.mark.exhaustive),
         pytest.param("logistic", "adagrad", "lazy", 1, marks=pytest.mark.exhaustive),
         pytest.param("logistic", "group_adagrad", "lazy", 3, marks=pytest.mark.exhaustive),
         pytest.param("logistic", "adagrad", "standard", 1, marks=pytest.mark.exhaustive),
-        pytest.param("logistic", "ftrl", "settle", 1, marks=pytest.mark.exhaustive),
+        pytest.param("logistic", "ftrl", "last_step", 1, marks=pytest.mark.exhaustive),
     ],
 )
 def test_they_have_the_bits_of_sums_that_are_listed(

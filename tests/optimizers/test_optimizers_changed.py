@@ -79,7 +79,7 @@ def test_another_way_to_catch_up_is_refused_while_rows_lag_and_taken_after():
     updater.catch_up({"w": weights})
     updater.options["decay"] = 0.1
     updater.update({"w": weights}, {"w": gradient})
-    assert updater.parameters["w"].missed.way == "replay"
+    assert updater.parameters["w"].missed.way == "step_by_step"
 
 
 @pytest.mark.parametrize("name", ["sgd", "momentum"])

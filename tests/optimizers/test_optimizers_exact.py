@@ -104,9 +104,9 @@ def test_without_decay_these_rules_miss_nothing_and_keep_nothing(name):
 
 
 WAYS = {
-    **dict.fromkeys(("sgd", "momentum", "nesterov", "adagrad", "group_adagrad"), "coast"),
-    **dict.fromkeys(("adam", "adamw", "centered_rmsprop", "signum", "rmsprop"), "replay"),
-    "ftrl": "settle",
+    **dict.fromkeys(("sgd", "momentum", "nesterov", "adagrad", "group_adagrad"), "closed_form"),
+    **dict.fromkeys(("adam", "adamw", "centered_rmsprop", "signum", "rmsprop"), "step_by_step"),
+    "ftrl": "last_step",
 }
 
 
@@ -115,10 +115,12 @@ def test_each_rule_catches_up_as_its_header_says(name):
     header = optimizers.get(name).formulas
     way = make(name, "exact").new_parameter("w", (D, N), np.float64, "dense").missed.way
     assert way == WAYS[name]
-    assert ("closed form" in header) == (way != "replay" or name == "rmsprop")
-    assert ("repetition" in header) == (way == "replay")
+    assert ("closed form" in header) == (way != "step_by_step" or name == "rmsprop")
+    assert ("repetition" in header) == (way == "step_by_step")
     if name == "rmsprop":
-        assert make(name, "exact", decay=0.0).new_parameter("w", (D, N), np.float64, "dense").missed.way == "coast"
+        assert (
+            make(name, "exact", decay=0.0).new_parameter("w", (D, N), np.float64, "dense").missed.way == "closed_form"
+        )
 
 
 @every_rule
@@ -209,7 +211,7 @@ def test_steps_of_rows_at_rest_are_not_repeated(name, decay, repeated):
     updater = make(name, "exact", decay=decay, **extra(name))
     train(updater, partly_zero(), gradients_of_few(20))
     missed = updater.parameters["w"].missed
-    if missed is None or missed.way != "replay":
+    if missed is None or missed.way != "step_by_step":
         assert repeated == []
         return
     at_rest = np.setdiff1d(np.arange(D), SEEN)

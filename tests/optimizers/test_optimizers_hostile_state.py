@@ -11,7 +11,7 @@ from workbench.formats import RowSparse, to_format
 from workbench.optimizers import OptimizerError, Updater, schedules
 from workbench.optimizers.deferred_updates import STEPS
 
-RULES = {"sgd": "coast", "momentum": "coast", "adam": "replay", "ftrl": "settle"}
+RULES = {"sgd": "closed_form", "momentum": "closed_form", "adam": "step_by_step", "ftrl": "last_step"}
 
 
 def trained(name, held="dense", lazy="exact"):

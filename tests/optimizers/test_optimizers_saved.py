@@ -112,7 +112,7 @@ def test_state_that_does_not_fit_is_refused_and_nothing_changes(change, words):
 
 def test_record_of_one_way_to_catch_up_is_refused_by_another():
     state, updater = saved("rmsprop"), make("rmsprop", "exact", decay=0.0)
-    with pytest.raises(OptimizerError, match="catch up in the way 'replay'; under these options it is 'coast'"):
+    with pytest.raises(OptimizerError, match="in the way 'step_by_step'; under these options it is 'closed_form'"):
         updater.load_state_dict(state)
 
 

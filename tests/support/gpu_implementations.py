@@ -135,7 +135,7 @@ def gaps(device: Device, array: np.ndarray) -> object:
     return view
 
 
-PARTS = dict.fromkeys(("lazy", "fused", "fused_pieces", "replay"), "narrow updates")
+PARTS = dict.fromkeys(("lazy", "fused", "fused_pieces", "step_by_step"), "narrow updates")
 
 
 def part_of(name: str) -> str:

@@ -35,7 +35,9 @@ PRODUCTS = {
 
 RULES = [name.removesuffix("_lazy") for name in kernels.names() if name.endswith("_lazy") and "." not in name]
 CALLS = [(rule, call) for rule in RULES for call in ("dense", "lazy", "fused")]
-CALLS += [(name.removesuffix("_replay"), "replay") for name in kernels.names() if name.endswith("_replay")]
+CALLS += [
+    (name.removesuffix("_step_by_step"), "step_by_step") for name in kernels.names() if name.endswith("_step_by_step")
+]
 """Every rule with the functions of `narrow` that take it."""
 SOME = [case for name, case in GPU_CASES.items() if name in (*FEW, "narrow", "width 16", "width 512")]
 SOME = [case for case in SOME if case.dtype == np.float32 and case is not SPECIAL]

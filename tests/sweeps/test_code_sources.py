@@ -81,7 +81,7 @@ def test_entries_of_registries_are_those_that_the_configuration_names(copy, used
     assert of("kernels/losses", fused, copy) == {"softmax"}
     shared = {"two_fields", "nodes", "patterns", "units"}  # which are no models
     assert of("workbench/models", fused, copy) == {"softmax", *shared}
-    assert {"sgd"} == of("kernels/updates", fused, copy) - {"coast", "coast_pair", "square_norm"}
+    assert {"sgd"} == of("kernels/updates", fused, copy) - {"closed_form", "closed_form_pair", "square_norm"}
     assert "adam" not in of("workbench/optimizers", fused, copy)
     assert "stdlib" in of("workbench/data/sources", fused, copy)
     assert not of("workbench/data/sources", fused, copy) & {"svmlight", "npz", "uniform", "power_law"}

@@ -131,7 +131,7 @@ class Optimizer:
 
 def require_rate(rule: Rule, rate: float, what: str) -> None:
     """Raise OptimizerError for a rate of 0, called `what`, of a rule that divides by it."""
-    if rate == 0 and rule.settles:
+    if rate == 0 and rule.last_step:
         raise OptimizerError(f"{rule.name}: {what} is 0; expected above 0, for the rule divides by it.")
 
 

@@ -1,9 +1,9 @@
 """Steps that rows of a parameter have missed (lazy="exact") and how rows catch up.
 
-Three strategies: `coast` (closed form): a step without gradient is a linear map, and a row is multiplied by the product
-of those it missed; `settle` (last step): only the last missed step matters; `replay`: missed steps are repeated one by
-one, in registers. Of many rows that are to replay, those at rest, whose states are zero as no step has touched them,
-are multiplied by the product of their factors, or left as they are, so that the time goes with the others.
+Three strategies. `closed_form`: a step without gradient is a linear map, and a row is multiplied by the product of
+the maps it missed. `last_step`: only the last missed step matters. `step_by_step`: missed steps are repeated one by
+one, in registers; rows at rest, whose states are zero because no step has had a gradient for them, are multiplied by
+the product of their factors, or left as they are, so that the time goes with the others.
 """
 
 import math
@@ -18,34 +18,35 @@ from workbench.optimizers.contract import OptimizerError, numbers_of
 
 
 def catch_up_strategy(rule: Rule, options: Mapping[str, float]) -> str:
-    """Return the catch-up strategy under these options: "coast", "settle", "replay", "" if rows miss nothing."""
-    if rule.settles:
-        return "settle"
-    if rule.coast is None:
-        return "replay"
-    matrix = rule.coast(*rule.settings(*numbers_of(rule, {**options, "learning_rate": 1.0}, 1)))
+    """Return the catch-up strategy: "closed_form", "last_step", "step_by_step", or "" if rows miss nothing."""
+    if rule.last_step:
+        return "last_step"
+    if rule.closed_form is None:
+        return "step_by_step"
+    matrix = rule.closed_form(*rule.settings(*numbers_of(rule, {**options, "learning_rate": 1.0}, 1)))
     if matrix is None:
-        return "replay"
-    return "" if matrix == (1.0,) else "coast"
+        return "step_by_step"
+    return "" if matrix == (1.0,) else "closed_form"
 
 
 def catch_up_strategies(rule: Rule) -> list[str]:
-    """Return those of the catch-up strategies "settle", "coast", "replay" that the rule may use."""
-    could = {"settle": rule.settles, "coast": rule.coast is not None, "replay": rule.replays}
+    """Return those of the catch-up strategies "last_step", "closed_form", "step_by_step" that the rule may use."""
+    has_closed_form = rule.closed_form is not None
+    could = {"last_step": rule.last_step, "closed_form": has_closed_form, "step_by_step": rule.step_by_step}
     return [name for name, can in could.items() if can]
 
 
-COASTING = {"decay": 0.0, "clip_weights": math.inf}
-"""Numbers with which a rule coasts that can: what it then multiplies by has a size, whatever the numbers."""
+FINITE = {"decay": 0.0, "clip_weights": math.inf}
+"""Scalars with which a rule has its closed form if it can have one; the size of its matrix does not depend on them."""
 
 
 def numbers_kept(rule: Rule, way: str) -> int:
-    """Return how many floats of `rule` are recorded per step under the catch-up strategy `way`, such as "replay"."""
-    if way == "settle":
+    """Return how many floats of `rule` are recorded per step under the catch-up strategy `way`, never ""."""
+    if way == "last_step":
         return len(rule.numbers)
     example = dict(zip(rule.numbers, rule.example, strict=True))
-    settings = rule.settings(*(COASTING.get(name, value) for name, value in example.items()))
-    return len(_matrix(rule, settings)) if way == "coast" else len(settings)
+    settings = rule.settings(*(FINITE.get(name, value) for name, value in example.items()))
+    return len(_matrix(rule, settings)) if way == "closed_form" else len(settings)
 
 
 def matrix_of(rule: Rule, numbers: Sequence[float]) -> tuple[float, ...]:
@@ -61,7 +62,7 @@ def _matrix(rule: Rule, settings: Sequence[float]) -> tuple[float, ...]:
 
     Raises OptimizerError if the step is not linear.
     """
-    matrix = None if rule.coast is None else rule.coast(*settings)
+    matrix = None if rule.closed_form is None else rule.closed_form(*settings)
     if matrix is None:
         raise OptimizerError(f"A step of {rule.name} without gradient is no multiplication under these options.")
     return matrix
@@ -80,21 +81,21 @@ class Missed:
     def __init__(self, rule: Rule, way: str, rows: int, dtype: np.dtype, base: int = 0) -> None:
         """Create the record for `rows` rows that are up to date at step `base`.
 
-        `way` is "coast", "settle" or "replay".
+        `way` is "closed_form", "last_step" or "step_by_step".
         """
         self.rule, self.way, self.dtype = rule, way, dtype
         self.last = np.full(rows, base, np.int64) if base else np.zeros(rows, np.int64)
         self.base, self.count = base, 0
-        self._spans = Spans() if way == "coast" else None
+        self._spans = Spans() if way == "closed_form" else None
         self.columns = numbers_kept(rule, way)
-        self.table = np.empty((0, self.columns if way == "replay" else 0), dtype)
+        self.table = np.empty((0, self.columns if way == "step_by_step" else 0), dtype)
         self.numbers: tuple[float, ...] = ()
 
     @property
     def spans(self) -> Spans:
         """Products of the matrices of the recorded steps, by which a row catches up over any range of them.
 
-        Raises OptimizerError unless the strategy is "coast".
+        Raises OptimizerError unless the strategy is "closed_form".
         """
         if self._spans is None:
             raise OptimizerError(f"Rows of {self.rule.name} catch up by {self.way!r}, which records no matrices.")
@@ -112,9 +113,9 @@ class Missed:
 
     def add(self, numbers: list[float]) -> None:
         """Record a step that inactive rows miss, done with `numbers`, the scalars that its kernels took."""
-        if self.way == "coast":
+        if self.way == "closed_form":
             self.spans.append(matrix_of(self.rule, numbers))
-        elif self.way == "replay":
+        elif self.way == "step_by_step":
             self._make_room(1)
             self.table[self.count] = self.rule.settings(*numbers)
         else:
@@ -137,24 +138,25 @@ class Missed:
         tree of steps from `first` on, `now` the current step. Call `done` afterwards.
         """
         now = self.base + self.count
-        if self.way == "coast":
+        if self.way == "closed_form":
             self.spans.foresee(matrices, steps)
-            return ("coast" if self.columns == 1 else "coast_pair"), (self.last, self.spans.tree, self.base, now)
-        if self.way == "replay":
+            name = "closed_form" if self.columns == 1 else "closed_form_pair"
+            return name, (self.last, self.spans.tree, self.base, now)
+        if self.way == "step_by_step":
             self._make_room(steps)
             self.table[self.count : self.count + steps] = settings
-            return "replay", (self.last, self.table, self.base, now)
+            return "step_by_step", (self.last, self.table, self.base, now)
         table = np.empty((steps + 1, settings.shape[1]), self.dtype)
         table[0] = self.rule.settings(*self.numbers) if self.numbers else settings[0]
         table[1:] = settings
-        return "settle", (self.last, table, now - 1, now)
+        return "last_step", (self.last, table, now - 1, now)
 
     def done(self, steps: int, numbers: list[float]) -> None:
         """Count `steps` steps announced by `foresee`; `numbers` are the scalars of the last one."""
         self.count += steps
         if self._spans is not None:
             self._spans.count += steps
-        if self.way == "settle":
+        if self.way == "last_step":
             self.numbers = tuple(numbers)
 
     def pass_by(self, steps: int) -> None:
@@ -174,19 +176,19 @@ class Missed:
 
     def _apply(self, arrays: list[np.ndarray], at: np.ndarray, since: np.ndarray) -> None:
         """Apply the steps after since[u] (counted from `base`) to the table rows at positions at[u], in place."""
-        if self.way == "coast":
+        if self.way == "closed_form":
             matrix = self.spans.products(since, self.columns).astype(self.dtype, copy=False)
             if self.columns == 1:
-                kernels.get("coast").trusted(arrays[0], at, matrix[:, 0])
+                kernels.get("closed_form").trusted(arrays[0], at, matrix[:, 0])
             else:
-                kernels.get("coast_pair").trusted(*arrays, at, matrix)
-        elif self.way == "replay":
+                kernels.get("closed_form_pair").trusted(*arrays, at, matrix)
+        elif self.way == "step_by_step":
             if self.count * since.size - int(since.sum()) >= MANY_MISSED:
                 at, since = self._apply_at_rest(arrays, at, since)
             if at.size:
                 first = int(since.min())
                 table = self.table[first : self.count]
-                kernels.get(f"{self.rule.name}_replay").trusted(*arrays, at, since - first, table)
+                kernels.get(f"{self.rule.name}_step_by_step").trusted(*arrays, at, since - first, table)
         else:
             nothing = np.zeros((at.size, arrays[0].shape[1]), self.dtype)
             kernels.get(f"{self.rule.name}_lazy").trusted(*arrays, at, nothing, *self.numbers)
@@ -210,7 +212,7 @@ class Missed:
             moves |= weighs
         elif (rests := np.flatnonzero(weighs & ~moves)).size and any(factor != 1 for factor in factors):
             products = np.cumprod(np.array([1.0, *factors[::-1]], np.float64))[::-1]
-            kernels.get("coast").trusted(arrays[0], at[rests], products[since[rests] - first].astype(self.dtype))
+            kernels.get("closed_form").trusted(arrays[0], at[rests], products[since[rests] - first].astype(self.dtype))
         return at[moves], since[moves]
 
     def clear(self) -> None:
@@ -223,22 +225,22 @@ class Missed:
     def record(self) -> np.ndarray:
         """Return the steps since `base` as an array to save, [count, ...].
 
-        For "settle" only the last, [0 or 1, numbers].
+        For "last_step" only the last, [0 or 1, numbers].
         """
-        if self.way == "coast":
+        if self.way == "closed_form":
             return self.spans.leaves[:, : self.columns].copy()
-        if self.way == "replay":
+        if self.way == "step_by_step":
             return self.table[: self.count].copy()
         return np.array(self.numbers, np.float64).reshape(-1, len(self.rule.numbers))
 
     def restore(self, last: np.ndarray, base: int, count: int, record: np.ndarray) -> None:
         """Replace the content by saved, validated state: last steps of the rows [rows], `base`, `count`, `record`."""
         self.last, self.base, self.count = last, base, count
-        if self.way == "coast":
+        if self.way == "closed_form":
             self.spans.count = 0
             for matrix in record.tolist():
                 self.spans.append(tuple(matrix))
-        elif self.way == "replay":
+        elif self.way == "step_by_step":
             self.table = record
         else:
             self.numbers = tuple(record.ravel().tolist())

@@ -466,9 +466,9 @@ def _nothing(parameter: Parameter) -> np.ndarray:
 def _matrices(updater: "Updater", name: str, parameter: Parameter, count: int) -> list[tuple[float, ...]]:
     """Return the matrix of each of the next `count` zero-gradient steps of `parameter`, or one if all are equal.
 
-    [] unless rows catch up by "coast". `updater` gives the scalars of the steps of the parameter `name`.
+    [] unless rows catch up by "closed_form". `updater` gives the scalars of the steps of the parameter `name`.
     """
-    if parameter.missed is None or parameter.missed.way != "coast":
+    if parameter.missed is None or parameter.missed.way != "closed_form":
         return []
     from workbench.optimizers.deferred_updates import matrix_of
 

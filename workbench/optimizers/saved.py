@@ -176,8 +176,8 @@ def _types_of_arrays(optimizer: Optimizer, about: About) -> dict[str, tuple[np.d
     if about.way:
         arrays["last"] = long, (about.shape[0] if about.shape else 1,)
         numbers = deferred_updates.numbers_kept(optimizer.rule, about.way)
-        steps = None if about.way == "settle" else about.count
-        arrays["record"] = about.dtype if about.way == "replay" else np.dtype(np.float64), (steps, numbers)
+        steps = None if about.way == "last_step" else about.count
+        arrays["record"] = about.dtype if about.way == "step_by_step" else np.dtype(np.float64), (steps, numbers)
     return arrays
 
 
@@ -245,7 +245,7 @@ def _rows(key: str, values: np.ndarray, indices: np.ndarray, shape: tuple[int, .
 
 
 def _check_last(name: str, about: About, own: Mapping[str, np.ndarray], states: list) -> None:
-    """Raise OptimizerError for last steps, own["last"], outside base to step, or a "settle" record of several steps.
+    """Raise OptimizerError for last steps, own["last"], outside base to step, or a "last_step" record of several steps.
 
     `about` are the facts of the parameter `name`, `own` its arrays, `states` its states, which give the stored rows.
     """
@@ -257,7 +257,7 @@ def _check_last(name: str, about: About, own: Mapping[str, np.ndarray], states: 
     kept = last if about.format == "dense" else last[states[0].indices] if states else last[:0]
     if kept.size and kept.min() < about.base:
         raise OptimizerError(f"{name}/last has {kept.min()}; what rows have missed is known from step {about.base} on.")
-    if about.way == "settle" and not int(about.count > 0) <= len(own["record"]) <= 1:
+    if about.way == "last_step" and not int(about.count > 0) <= len(own["record"]) <= 1:
         raise OptimizerError(f"{name}/record has {len(own['record'])} steps; it has the last one of {about.count}.")
 
 

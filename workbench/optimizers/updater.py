@@ -376,7 +376,7 @@ class Updater:
         return Parameter(self.optimizer, self.lazy, self.way_of(name), tuple(shape), dtype, format)
 
     def way_of(self, name: str) -> str:
-        """Return the catch-up strategy ("settle", "coast", "replay") of parameter `name` under the current options.
+        """Return the catch-up strategy of parameter `name` under the current options, such as "closed_form".
 
         "" if its rows miss nothing.
         """

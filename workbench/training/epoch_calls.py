@@ -381,7 +381,7 @@ class EpochCalls:
             return 0
         if self.run.setup.update == "standard":
             return x.shape[1] * self.run.width
-        return min(x.shape[1], x.nnz) * self.run.width if self.run.updater.way_of("w") == "replay" else 0
+        return min(x.shape[1], x.nnz) * self.run.width if self.run.updater.way_of("w") == "step_by_step" else 0
 
     def step_by(self, batch: "Prepared") -> None:
         """Train on one prepared batch in one call, in place.

@@ -13,7 +13,7 @@ Source     Definition; rows that come from memory are asked for ahead of their u
 import numpy as np
 
 from kernels.contract import Case, Cost, KernelError, Sizes, register_kernel
-from kernels.updates import coast
+from kernels.updates import closed_form
 from kernels.vector.gather import RowLoop, work_of
 from kernels.vector.lanes import AHEAD
 from kernels.vector.tiles import cut_elements, is_far_state
@@ -56,7 +56,7 @@ _rows = RowLoop(_row, cut=cut_elements)
 def check(matrix) -> None:
     """Raise KernelError unless `matrix` has four columns."""
     if matrix.shape[1] != 4:
-        raise KernelError(f"coast_pair: matrix has {matrix.shape[1]} columns; it has 4, of two rows by two.")
+        raise KernelError(f"closed_form_pair: matrix has {matrix.shape[1]} columns; it has 4, of two rows by two.")
 
 
 def cpu(weights, state, rows, matrix):
@@ -78,7 +78,7 @@ def gpu(weights, state, rows, matrix):
     at these rows only: w, s = a * w + b * s, c * w + d * s. Raises KernelError unless matrix has four columns.
     """
     check(matrix)
-    coast.on_rows("coast_pair", rows, weights, state, rows, matrix)
+    closed_form.on_rows("closed_form_pair", rows, weights, state, rows, matrix)
 
 
 def cost(s: Sizes) -> Cost:
@@ -95,7 +95,7 @@ def arguments(case: Case) -> tuple:
 
 register_kernel(
     __name__,
-    "coast_pair",
+    "closed_form_pair",
     "weights:f[D,N] state:f[D,N] rows:l[U]<!D matrix:f[U,M]",
     writes=("weights", "state"),
 )

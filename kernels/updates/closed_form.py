@@ -60,7 +60,7 @@ def cpu(weights, rows, factor):
 CUDA_GROUPS = (4, 32)
 """Lanes of a row on a CUDA device."""
 
-_KERNELS = ("coast", "coast_pair")
+_KERNELS = ("closed_form", "closed_form_pair")
 CUDA = source(__file__, [f"{name}<{value}, {g}>" for name in _KERNELS for value in FLOATS for g in CUDA_GROUPS])
 
 
@@ -70,11 +70,11 @@ def gpu(weights, rows, factor):
     weights float32|float64 [D, N]; rows int64 [U], ascending, unique; factor [U]. weights is changed in place at these
     rows only: the decay of rows that missed some steps.
     """
-    on_rows("coast", rows, weights, rows, factor)
+    on_rows("closed_form", rows, weights, rows, factor)
 
 
 def on_rows(kernel, rows, weights, *others):
-    """Queue `kernel` of `coast.cu`, which changes the rows `rows` [U] of `weights` [D, N] on the device, in place.
+    """Queue `kernel` of `closed_form.cu`, which changes rows `rows` [U] of `weights` [D, N] on the device, in place.
 
     `others` are its further operands in order, a state among them being changed as well.
     """
@@ -95,4 +95,4 @@ def arguments(case: Case) -> tuple:
     return case.dense(case.D, case.N), rows, case.dense(rows.size, salt=1)
 
 
-register_kernel(__name__, "coast", "weights:f[D,N] rows:l[U]<!D factor:f[U]", writes=("weights",))
+register_kernel(__name__, "closed_form", "weights:f[D,N] rows:l[U]<!D factor:f[U]", writes=("weights",))

@@ -3,7 +3,7 @@
 
 template <class T, int G>
 __global__ void __launch_bounds__(THREADS)
-    coast(T* weights, const i64* rows, const T* factor, i64 count, i64 width) {
+    closed_form(T* weights, const i64* rows, const T* factor, i64 count, i64 width) {
     const Group<G> group;
     for (i64 u = group.first(); u < count; u += group.count()) {
         T* const row = weights + rows[u] * width;
@@ -14,7 +14,7 @@ __global__ void __launch_bounds__(THREADS)
 
 template <class T, int G>
 __global__ void __launch_bounds__(THREADS)
-    coast_pair(T* weights, T* state, const i64* rows, const T* matrix, i64 count, i64 width) {
+    closed_form_pair(T* weights, T* state, const i64* rows, const T* matrix, i64 count, i64 width) {
     const Group<G> group;
     for (i64 u = group.first(); u < count; u += group.count()) {
         const i64 start = rows[u] * width;
