@@ -57,6 +57,17 @@ def parsed(text: str, setting: str = "options", example: str = "hashed=65536") -
     return options
 
 
+EXAMPLES = {"reading": "hashed=65536", "model_options": "hidden=64"}
+"""Settings that are options by name, with an example of each."""
+
+
+def read_options(given: Mapping[str, Any] | str | None, setting: str) -> Options:
+    """Return the options of a mapping or of a line of text, none of None; ValueError for anything else."""
+    if not isinstance(given, Mapping | str | None):
+        raise ValueError(f"{setting} is {given!r}; expected options, name=value with commas between.")
+    return Options(parsed(given, setting, EXAMPLES[setting]) if isinstance(given, str) else given or {})
+
+
 def _value(text: str) -> Any:
     """Return the value of a text: quoted text, true/yes/false/no as bool, none as None, a number, else the text."""
     if text[:1] in ("'", '"'):

@@ -20,7 +20,7 @@ from workbench.sweeps.spec import Configuration, SpecError
 AT_ONCE = {
     "seconds_warmup": 0.0,
     "seconds_sample": 0.0,
-    "seconds_total": 0.0,
+    "trial_seconds": 0.0,
     "samples_least": 3,
     "rounds": 1,
     "busy_most": 1.0,
@@ -142,7 +142,7 @@ def test_the_race_takes_part_of_the_budget_and_what_is_around_the_rest(tmp_path,
     [spec] = begun
     assert spec.measure.race
     assert spec.axes["shuffle"] == (False,)  # what is no is no gap
-    assert 0.2 * AMPLE < spec.limits.seconds_sweep < 0.6 * AMPLE
+    assert 0.2 * AMPLE < spec.limits.budget < 0.6 * AMPLE
     assert spec.candidates[0]["execution"] == "epoch"  # the likeliest first, and one of each side in two
     assert spec.candidates[1]["format"] == "dense"
     found = answer.recommendation.time

@@ -42,7 +42,7 @@ update = "standard"
 [measure]
 seconds_warmup = 0.0
 seconds_sample = 0.0
-seconds_total = 0.0
+trial_seconds = 0.0
 rounds = 2
 busy_most = 1.0
 """
@@ -283,7 +283,7 @@ def test_the_quick_demo_sweeps_alone_and_ends_with_a_verdict_and_a_report(tmp_pa
     assert f"Report: {tmp_path / 'runs/demo/report.html'}" in came.output
     assert "workbench demo --quick" in (tmp_path / "runs/demo/report.md").read_text(encoding="utf-8")
     assert not (tmp_path / "runs/demo/demo_train").exists()
-    assert run_folder.read_spec(tmp_path / "runs/demo/demo_quick").limits.seconds_sweep == demo.SECONDS_QUICK - 1.0
+    assert run_folder.read_spec(tmp_path / "runs/demo/demo_quick").limits.budget == demo.SECONDS_QUICK - 1.0
 
 
 def test_jupyterlab_that_is_missing_is_told_with_the_install_line(monkeypatch):

@@ -98,4 +98,4 @@ def test_the_choices_of_a_sweep_and_the_usual_model_import_no_other_models():
     assert not {f"workbench.models.{name}" for name in ("pruned_mlp", "patterns", "softmax", "multilabel")} & {*words}
     from workbench import models, study  # here all models may be known
 
-    assert all(name in study.BY_NAME["model"].help for name in models.names())
+    assert all(name in study.help_of(study.CHOICES["model"]) for name in models.names())

@@ -23,7 +23,7 @@ from workbench.sweeps import estimate, run_folder, spec
 
 HEAD = 'name = "x"\n[axes]\n'
 LONG = (
-    HEAD + 'dataset = "uniform"\nrows = 60\nfeatures = 30\n[measure]\nseconds_total = 60.0\nsamples_most = 1000000000\n'
+    HEAD + 'dataset = "uniform"\nrows = 60\nfeatures = 30\n[measure]\ntrial_seconds = 60.0\nsamples_most = 1000000000\n'
 )
 
 
@@ -74,8 +74,8 @@ def test_a_folder_in_the_place_of_a_spec_is_told_with_the_spec_in_it(tmp_path):
 
 CHOSEN = {
     "defaults": {"dataset": "uniform"},
-    "lists": {"dataset": "power_law", "densities": "1 %, 0.1", "formats": ["csr", "coo"], "updates": ["exact"]},
-    "sizes": {"dataset": "uniform", "widths": [4, 16], "rows": 300, "features": "64", "seconds": 0.5, "rounds": 4},
+    "lists": {"dataset": "power_law", "density": "1 %, 0.1", "format": ["csr", "coo"], "update": ["exact"]},
+    "sizes": {"dataset": "uniform", "width": [4, 16], "rows": 300, "features": "64", "trial_seconds": 0.5, "rounds": 4},
     "a file": {"dataset": "svmlight", "path": "my news' file.svm", "model": "logistic", "epochs": 2, "positive": "1"},
 }
 
@@ -108,11 +108,11 @@ def test_the_reader_of_a_file_is_guessed_and_the_run_is_named_after_it(monkeypat
     ("arguments", "text"),
     [
         ((), "Type workbench sweep train.txt"),
-        (("x.toml", "--widths", "4", "--batch-rows", "8"), "Both a spec and --widths and --batch-rows are given"),
-        (("--dataset", "uniform", "--path", "x.toml"), "Your file: the data set uniform reads none"),
-        (("--path", "none.svm"), "Your file: There is no file none.svm"),
-        (("--dataset", "uniform", "--densities", "0.1, x"), "Densities: 'x' is not a number."),
-        (("--dataset", "uniform", "--formats", "cst"), "Did you mean 'csr'?"),
+        (("x.toml", "--width", "4", "--batch-rows", "8"), "Both a spec and --width and --batch-rows are given"),
+        (("--dataset", "uniform", "--path", "x.toml"), "path = 'x.toml': the data set uniform reads none"),
+        (("--path", "none.svm"), "There is no file none.svm"),
+        (("--dataset", "uniform", "--density", "0.1, x"), "density = '0.1, x': 'x' is not a number."),
+        (("--dataset", "uniform", "--format", "cst"), "Did you mean 'csr'?"),
     ],
 )
 def test_a_mistake_in_choices_is_told(arguments, text):
@@ -160,7 +160,7 @@ LARGE = {
         "1,001 configurations, 2,002 to 12,012 trials",
     ),
     "time": (
-        HEAD + "dataset = 'uniform'\nrows = 60\n[measure]\nseconds_total = 20000",
+        HEAD + "dataset = 'uniform'\nrows = 60\n[measure]\ntrial_seconds = 20000",
         "1 configuration, 2 to 12 trials, 2.2 to 67 hours",
     ),
 }
@@ -267,8 +267,8 @@ def test_an_interrupt_at_any_moment_ends_a_command_with_130_and_the_way_to_go_on
 
 def test_a_budget_of_the_command_line_replaces_that_of_the_spec():
     Path("x.toml").write_text(LONG)
-    assert sweeping.load_sweep(Path("x.toml"), {}, 7.0)[0].limits.seconds_sweep == 7.0
-    assert sweeping.load_sweep(Path("x.toml"), {})[0].limits.seconds_sweep is None
+    assert sweeping.load_sweep(Path("x.toml"), {}, 7.0)[0].limits.budget == 7.0
+    assert sweeping.load_sweep(Path("x.toml"), {})[0].limits.budget is None
 
 
 @pytest.mark.parametrize(("label", "model"), [("bought", "logistic"), ("colour", "softmax")])

@@ -37,7 +37,7 @@ def test_budget_of_advise_for_a_framework(option, asked, monkeypatch):
 
 
 def test_budget_of_sweep_and_seconds_of_a_trial(monkeypatch):
-    limits = ends_with(lambda spec, *_: (spec.limits.seconds_sweep, spec.measure.seconds_total))
+    limits = ends_with(lambda spec, *_: (spec.limits.budget, spec.measure.trial_seconds))
     monkeypatch.setattr(sweeping, "start", limits)
     words = ("sweep", "--dataset", "uniform", "--yes", "--budget", "11")
     assert typed(*words, "--trial-seconds", "0.5")[0] == (11.0, 0.5)
@@ -45,19 +45,17 @@ def test_budget_of_sweep_and_seconds_of_a_trial(monkeypatch):
 
 def test_budget_of_a_spec(tmp_path, monkeypatch, capsys):
     (tmp_path / "spec.toml").write_text(f"{SPEC}[limits]\nbudget = 13\n")
-    monkeypatch.setattr(api_sweeping, "measured", ends_with(lambda spec, *_: spec.limits.seconds_sweep))
+    monkeypatch.setattr(api_sweeping, "measured", ends_with(lambda spec, *_: spec.limits.budget))
     table = {"name": "tiny", "axes": {"dataset": "uniform", "rows": 200}, "limits": {"budget": 13}}
-    assert parse_spec(f"{SPEC}[limits]\nbudget = 13\n").limits.seconds_sweep == 13.0
+    assert parse_spec(f"{SPEC}[limits]\nbudget = 13\n").limits.budget == 13.0
     assert called(wb.sweep, str(tmp_path / "spec.toml"), capsys=capsys)[0] == 13.0
     assert called(wb.sweep, str(tmp_path / "spec.toml"), budget=3, capsys=capsys)[0] == 3.0
     assert called(wb.sweep, table, capsys=capsys)[0] == 13.0
-    with pytest.raises(SpecError, match="budget and seconds_sweep are the same limit"):
-        parse_spec(f"{SPEC}[limits]\nbudget = 13\nseconds_sweep = 13\n")
 
 
 def test_budget_and_trial_seconds_in_python(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    limits = ends_with(lambda spec, *_: (spec.limits.seconds_sweep, spec.measure.seconds_total))
+    limits = ends_with(lambda spec, *_: (spec.limits.budget, spec.measure.trial_seconds))
     monkeypatch.setattr(api_sweeping, "measured", limits)
     assert called(wb.sweep, "uniform", budget=4.5, trial_seconds=0.5, capsys=capsys)[0] == (4.5, 0.5)
     with pytest.raises(SpecError, match="Unknown setting 'seconds'"):

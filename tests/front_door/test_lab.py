@@ -24,8 +24,8 @@ def test_the_panel_begins_with_the_settings_of_a_sweep_and_has_its_result(notebo
     shown = wb.lab("uniform", density=[0.01, 0.1], width=4, format=["csr", "dense"], rounds=2, show_widgets=True)
     try:
         choices = shown.panel.state.choices
-        assert (choices["dataset"], choices["densities"], choices["widths"]) == ("uniform", "0.01, 0.1", "4")
-        assert (choices["formats"], choices["rounds"]) == (("csr",), "2")
+        assert (choices["dataset"], choices["density"], choices["width"]) == ("uniform", "0.01, 0.1", "4")
+        assert (choices["format"], choices["rounds"]) == (("csr",), "2")
         assert repr(shown) == "The panel is shown above."
         assert isinstance(shown.result, wb.Result)
         assert shown.result.folder == notebook / "runs" / "uniform"

@@ -57,7 +57,7 @@ def test_sweep_spec_toml(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "spec.toml").write_text(
         'name = "tiny"\n[axes]\ndataset = "uniform"\nrows = 200\nfeatures = 64\nformat = ["csr", "dense"]\n'
-        "[measure]\nrounds = 1\nseconds_total = 0.01\n"
+        "[measure]\nrounds = 1\ntrial_seconds = 0.01\n"
     )
     made = wb.sweep("spec.toml")
     assert made.folder.name == "tiny"

@@ -80,7 +80,7 @@ def test_what_a_first_step_leaves_in_memory_is_not_the_trainings(monkeypatch):
 
     monkeypatch.setattr(trial, "check_step", check_step)
     configuration = {"dataset": "uniform", "rows": 60, "features": 30, "batch_rows": 20}
-    row = row_of_trial({"cell": configuration, "measure": {"seconds_total": 0.0}, "bytes_limit": 2**34})
+    row = row_of_trial({"cell": configuration, "measure": {"trial_seconds": 0.0}, "bytes_limit": 2**34})
     assert (row["status"], left[0].nbytes) == ("ok", 2**26)
     assert row["bytes_peak"] < 2**25
 

@@ -22,8 +22,8 @@ START = NOTEBOOK.with_name("00_start.ipynb")
 AXE = Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js"
 LONG = {
     "dataset": '"uniform"',
-    "densities": "[0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3]",
-    "widths": "[4]",
+    "density": "[0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3]",
+    "width": "[4]",
     "more": '{"features": 512, "rows": 2000, "trial_seconds": 0.5, "rounds": 3, "threads": 1}',
 }
 """Parameters of a sweep of small trials that goes on until it is stopped."""
@@ -85,8 +85,7 @@ def reloaded(page: Lab) -> None:
 def stopped_by_another(page: Lab, run: Path) -> None:
     """A second panel of the run, in another process, offers no second sweep; what it stops both can resume."""
     known = {name: ast.literal_eval(value) for name, value in LONG.items()}
-    more = {{"trial_seconds": "seconds"}.get(name, name): value for name, value in known.pop("more").items()}
-    other = Panel(lab.study(run_dir=str(run), **known, **more))
+    other = Panel(lab.study(run_dir=str(run), **known.pop("more"), **known))
     try:
         other.step()
         assert (other.run.description, other.run.disabled) == ("Run", True), "one sweep at a time"

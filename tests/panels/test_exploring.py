@@ -7,8 +7,8 @@ from tests.support.panel_runs import write_run
 from workbench import store
 from workbench.analysis import pool
 from workbench.panels.tabs.explore import ALL, Exploration
-from workbench.study import ChoiceError
 from workbench.sweeps import run_folder
+from workbench.sweeps.spec import SpecError
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +45,9 @@ def test_a_filter_leaves_its_rows_and_the_dense_baseline(state):
 
 
 def test_unknown_filters_and_options_list_those_there_are(state):
-    with pytest.raises(ChoiceError, match=r"Unknown filter 'colour'.*Expected one of: format"):
+    with pytest.raises(SpecError, match=r"Unknown filter 'colour'.*Expected one of: format"):
         state.choose("colour", "red")
-    with pytest.raises(ChoiceError, match="'lists' is none of csr, csc, coo"):
+    with pytest.raises(SpecError, match="'lists' is none of csr, csc, coo"):
         state.choose("format", "lists")
     assert state.chosen == {}
 

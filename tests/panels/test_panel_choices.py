@@ -10,7 +10,7 @@ from workbench.panels import lab, pages
 from workbench.panels.panel import Panel
 from workbench.sweeps import grid
 from workbench.sweeps.estimate import SECONDS_OVERHEAD
-from workbench.sweeps.spec import Configuration, Measure
+from workbench.sweeps.spec import Configuration, Measure, SpecError
 
 pytestmark = pytest.mark.usefixtures("no_charts")
 
@@ -37,12 +37,12 @@ def dense_of(*holds: str) -> list[dict]:
 
 def test_choices_become_exactly_the_configurations_that_were_asked_for(here):
     study = lab.study(
-        formats=["csr", "coo"],
+        format=["csr", "coo"],
         holds=["format"],
-        engines=["ours", "vendor"],
-        updates=["lazy", "standard"],
-        launches=["kernels"],
-        widths=[4, 16],
+        engine=["ours", "vendor"],
+        update=["lazy", "standard"],
+        execution=["kernels"],
+        width=[4, 16],
     )
     spec = study.spec()
     made_of = [tuple(candidate.values()) for candidate in sparse_of(study)]
@@ -60,7 +60,7 @@ def test_choices_become_exactly_the_configurations_that_were_asked_for(here):
 
 
 def test_a_step_in_one_graph_is_a_configuration_of_its_own_where_there_is_one(here):
-    study = lab.study(launches=["kernels", "graph"], engines=["ours", "vendor"], updates=["lazy", "standard"])
+    study = lab.study(execution=["kernels", "graph"], engine=["ours", "vendor"], update=["lazy", "standard"])
     graphs = [candidate for candidate in sparse_of(study) if candidate.get("execution") == "cuda_graph"]
     assert graphs == [
         {"format": "csr", "engine": "ours", "update": "lazy", "gradient": "fused", "execution": "cuda_graph"}
@@ -70,7 +70,7 @@ def test_a_step_in_one_graph_is_a_configuration_of_its_own_where_there_is_one(he
 
 
 def test_epochs_in_one_call_are_a_configuration_of_their_own_where_there_are_some(here):
-    study = lab.study(launches=["kernels", "epoch"], engines=["ours", "vendor"], updates=["lazy", "standard"])
+    study = lab.study(execution=["kernels", "epoch"], engine=["ours", "vendor"], update=["lazy", "standard"])
     calls = [candidate for candidate in sparse_of(study) if candidate.get("execution") == "epoch"]
     line = {"format": "csr", "engine": "ours", "execution": "epoch"}
     assert calls == [line | {"gradient": "row_sparse", "update": update} for update in ("lazy", "standard")]
@@ -88,24 +88,24 @@ def test_dense_is_measured_in_all_the_ways_that_may_be_its_best(here):
 
 
 def test_ways_that_a_model_has_not_are_left_out_as_long_as_others_are_there(here):
-    chosen = {"dataset": "uniform", "model": "factorization_machine_logistic", "widths": "8"}
+    chosen = {"dataset": "uniform", "model": "factorization_machine_logistic", "width": "8"}
     study = lab.study(**chosen)
     assert {candidate.get("execution") for candidate in study.spec().candidates} == {None}
     assert study.planned.without == ""
-    with pytest.raises(lab.ChoiceError, match="Epochs in one call are for"):
-        lab.study(**chosen, launches="epoch")
+    with pytest.raises(SpecError, match="Epochs in one call are for"):
+        lab.study(**chosen, execution="epoch")
 
 
 @pytest.mark.parametrize("format", choices.sparse_formats())
 def test_dense_is_measured_beside_every_format(here, format):
-    candidates = lab.study(formats=[format]).spec().candidates
+    candidates = lab.study(format=[format]).spec().candidates
     assert choices.BASELINE in candidates
     assert {candidate["format"] for candidate in candidates} == {format, "dense"}
 
 
 def test_numbers_are_read_as_people_write_them(here):
-    assert lab.study(densities="1 %, 0.5; natural").spec().axes["density"] == (0.01, 0.5, None)
-    assert lab.study(densities="[0.01, 0.1]").spec().axes["density"] == (0.01, 0.1)
+    assert lab.study(density="1 %, 0.5; natural").spec().axes["density"] == (0.01, 0.5, None)
+    assert lab.study(density="[0.01, 0.1]").spec().axes["density"] == (0.01, 0.1)
     assert lab.study(features=None).spec().axes.get("features") is None
     assert lab.study(features="1_000").spec().axes["features"] == (1000,)
 
@@ -113,21 +113,21 @@ def test_numbers_are_read_as_people_write_them(here):
 @pytest.mark.parametrize(
     ("chosen", "output"),
     [
-        ({"densities": "0.1, lots"}, "Densities: 'lots' is not a number"),
-        ({"densities": "2"}, " = 2.0: Input should be less than or equal to 1"),
-        ({"widths": "1.5"}, "Widths: '1.5' is not a whole number"),
-        ({"rounds": "1, 2"}, "Rounds: '1, 2' is not one number"),
-        ({"formats": []}, "Sparse formats: none is chosen; choose one or more of csr,"),
-        ({"formats": "cscr"}, "Unknown formats 'cscr'. Did you mean 'csr'? Expected one of: csr,"),
-        ({"dataset": "stdlb"}, "Unknown dataset 'stdlb'. Did you mean 'stdlib'? Expected one of: "),
-        ({"model": "logistic", "widths": 16}, "do not go together: The logistic model has width 1."),
-        ({"model": "logistic", "widths": [1, 16], "threads": 2}, "configurations: The logistic model has width 1"),
+        ({"density": "0.1, lots"}, " = '0.1, lots': 'lots' is not a number"),
+        ({"density": "2"}, " = 2.0: Input should be less than or equal to 1"),
+        ({"width": "1.5"}, " = '1.5': '1.5' is not a whole number"),
+        ({"rounds": "1, 2"}, " = '1, 2': expected one number"),
+        ({"format": []}, ": none is chosen; expected one or more of: csr,"),
+        ({"format": "cscr"}, "Unknown value 'cscr'. Did you mean 'csr'? Expected one of: csr,"),
+        ({"dataset": "stdlb"}, "Unknown value 'stdlb'. Did you mean 'stdlib'? Expected one of: "),
+        ({"model": "logistic", "width": 16}, "do not go together: The logistic model has width 1."),
+        ({"model": "logistic", "width": [1, 16], "threads": 2}, "configurations: The logistic model has width 1"),
         ({"dataset": "npz"}, "The data set npz needs "),
-        ({"formats": "row_sparse", "engines": "vendor"}, "there is no row_sparse with these kernels and updates"),
+        ({"format": "row_sparse", "engine": "vendor"}, " = 'row_sparse': there is none with these kernels and updates"),
     ],
 )
 def test_wrong_choices_are_told_in_words_and_nothing_is_lost(panel, chosen, output):
-    with pytest.raises(lab.ChoiceError) as error:
+    with pytest.raises(SpecError) as error:
         lab.study(**chosen)
     assert output in str(error.value)
     panel.state.choose(**chosen)
@@ -140,30 +140,30 @@ def test_wrong_choices_are_told_in_words_and_nothing_is_lost(panel, chosen, outp
 
 
 def test_what_trains_on_cpu_alone_is_left_out_on_cuda_and_said_so(here, opened):
-    chosen = {"formats": "csc", "engines": "ours", "updates": "lazy", "densities": "0.1", "rounds": 1, "threads": 1}
-    study = lab.study(**chosen, devices=["cuda", "cpu"])
+    chosen = {"format": "csc", "engine": "ours", "update": "lazy", "density": "0.1", "rounds": 1, "threads": 1}
+    study = lab.study(**chosen, device=["cuda", "cpu"])
     dense = len(grid.expand_grid(study.spec()).configurations) - 1
     assert study.planned.rest == (1 + dense, 1 + dense)
     assert "On cuda no csc trains by engine ours" in study.planned.without
     assert lab.study(**chosen).planned.without == ""
     assert pages.html.escape(study.planned.without) in text(opened(study))
-    with pytest.raises(lab.ChoiceError, match="do not go together for 1 of 2 configurations: On cuda no csc trains"):
-        lab.study(**chosen, devices="cuda")
+    with pytest.raises(SpecError, match="do not go together for 1 of 2 configurations: On cuda no csc trains"):
+        lab.study(**chosen, device="cuda")
 
 
 def test_several_slips_are_told_at_once(here):
-    with pytest.raises(lab.ChoiceError, match=r"(?s)Densities: 'a'.*\nWidths: 'b'"):
-        lab.study(densities="a", widths="b")
+    with pytest.raises(SpecError, match=r"(?s)density = 'a'.*\nwidth = 'b'"):
+        lab.study(density="a", width="b")
 
 
 def test_unknown_choices_are_refused(here):
-    with pytest.raises(lab.ChoiceError, match=r"Unknown choice 'densties'. Did you mean 'densities'"):
-        lab.study(densties=[0.1])
+    with pytest.raises(SpecError, match=r"Unknown setting 'densty'. Did you mean 'density'"):
+        lab.study(densty=[0.1])
 
 
 def test_smoke_is_small_whatever_was_chosen(here):
     study = lab.study(
-        smoke=True, densities=[0.001, 0.01, 0.1], widths=[4, 64], features=None, rows=10**6, rounds=5, threads=1
+        smoke=True, density=[0.001, 0.01, 0.1], width=[4, 64], features=None, rows=10**6, rounds=5, threads=1
     )
     spec = study.spec()
     assert study.name.endswith("-smoke")
@@ -175,8 +175,8 @@ def test_smoke_is_small_whatever_was_chosen(here):
 
 
 def test_the_plan_tells_trials_configurations_and_time(here, opened):
-    one = {"updates": "lazy", "engines": "ours", "executions": "step", "storages": "same"}
-    panel = opened(lab.study(densities=[0.1], rounds=6, seconds=1, threads=1, **one))
+    one = {"update": "lazy", "engine": "ours", "execution": "step", "storage": "same"}
+    panel = opened(lab.study(density=[0.1], rounds=6, trial_seconds=1, threads=1, **one))
     least, configurations = 0.2 + Measure().seconds_warmup + SECONDS_OVERHEAD, 1 + len(dense_of())
     seconds = FIRST * configurations * least, 6 * configurations * (least + 0.8)
     assert panel.state.planned.seconds == pytest.approx(seconds)
@@ -189,17 +189,18 @@ def test_a_changed_field_changes_the_state(here, opened):
     panel = opened(lab.study())
     fields = panel.form.fields
     fields["dataset"].inputs[0].value = "power_law"
-    fields["densities"].inputs[0].value = "0.5"
-    next(box for box in fields["formats"].inputs if box.description == "coo").value = True
+    fields["density"].inputs[0].value = "0.5"
+    next(box for box in fields["format"].inputs if box.description == "coo").value = True
     spec = panel.state.spec()
     assert spec.axes["dataset"] == ("power_law",)
     assert spec.axes["density"] == (0.5,)
     assert {candidate["format"] for candidate in spec.candidates} == {"csr", "coo", "dense"}
 
 
-@pytest.mark.parametrize("choice", choices.CHOICES, ids=lambda choice: choice.name)
+@pytest.mark.parametrize("choice", choices.CHOICES.values(), ids=lambda choice: choice.name)
 def test_every_choice_has_a_field_that_shows_the_state(panel, choice):
-    other = {"one": lambda: choice.options()[0], "many": choice.options}.get(choice.kind, lambda: "7")()
+    known = choices.options_of(choice)
+    other = {"one": known[:1] and known[0], "many": known}.get(choice.widget, "7")
     panel.state.choose(**{choice.name: other})
     assert panel.form.fields[choice.name].value == other
     panel.state.choose(**lab.study().choices)
@@ -217,7 +218,7 @@ def test_fields_cannot_be_changed_while_a_run_is_alive(here, opened):
     panel = opened(study)
     write_run(study.folder, made.sweep())
     panel.step()
-    assert all(field.disabled for field in panel.form.fields["formats"].inputs)
+    assert all(field.disabled for field in panel.form.fields["format"].inputs)
     write_run(study.folder, made.sweep(), "finished")
     panel.step()
-    assert not any(field.disabled for field in panel.form.fields["formats"].inputs)
+    assert not any(field.disabled for field in panel.form.fields["format"].inputs)

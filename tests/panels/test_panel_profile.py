@@ -55,17 +55,17 @@ def test_a_chosen_file_is_counted_beside_the_panel_and_shown_first(here, opened,
     assert panel.profile.chart.value.count("<img") == 1
     assert "9 never used" in panel.profile.numbers.value
     assert panel.form.fields["model"].value == "logistic"
-    assert panel.form.fields["densities"].value == "0.03, natural, 0.1, 0.3"
+    assert panel.form.fields["density"].value == "0.03, natural, 0.1, 0.3"
     assert "Model logistic and Densities 0.03, natural, 0.1, 0.3 follow the profile." in text(panel)
     shown = panel.root.children
     assert shown.index(panel.profile.box) == shown.index(panel.form.box) + 1
 
 
 def test_a_width_that_was_typed_keeps_a_model_that_has_it(here, opened, news, counted):
-    panel = opened(lab.study(dataset="svmlight", path=str(news), widths=[4]))
+    panel = opened(lab.study(dataset="svmlight", path=str(news), width=[4]))
     panel.state.fill({"density": 0.05, "labels": {"kind": "classes", "classes": 2}})
     assert panel.form.fields["model"].value == "softmax"
-    panel.state.choose(widths="natural", densities="natural")
+    panel.state.choose(width="natural", density="natural")
     panel.state.fill({"density": 0.05, "labels": {"kind": "classes", "classes": 2}})
     assert panel.form.fields["model"].value == "logistic"
 

@@ -22,7 +22,7 @@ def test_run_starts_the_sweep_of_the_choices(here, opened, monkeypatch):
 
     monkeypatch.setattr(run_folder, "start_run", start)
     panel = opened(lab.study())
-    panel.form.fields["widths"].inputs[0].value = "4"
+    panel.form.fields["width"].inputs[0].value = "4"
     panel.run.click()
     assert panel.state.trouble is None
     [(spec, folder)] = started
@@ -77,11 +77,11 @@ def test_a_new_panel_on_the_same_folder_shows_the_same(here, opened):
 def test_choices_changed_in_the_panel_are_found_again(here, opened, no_charts, monkeypatch):
     monkeypatch.setattr(run_folder, "start_run", lambda spec, folder: write_run(folder, [], "starting"))
     panel = opened(lab.study())
-    panel.form.fields["widths"].inputs[0].value = "8"
+    panel.form.fields["width"].inputs[0].value = "8"
     panel.run.click()
-    assert lab.study().choices["widths"] == "8"
-    assert opened(lab.study()).form.fields["widths"].value == "8"
-    assert lab.study(widths=64).choices["widths"] == "64"  # whoever edits the parameters means them
+    assert lab.study().choices["width"] == "8"
+    assert opened(lab.study()).form.fields["width"].value == "8"
+    assert lab.study(width=64).choices["width"] == "64"  # whoever edits the parameters means them
 
 
 def test_the_newest_run_of_the_name_is_found_in_whatever_folder(here):

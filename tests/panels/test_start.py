@@ -18,7 +18,7 @@ from workbench.panels.lab import Start
 from workbench.panels.panel import Panel
 from workbench.panels.tabs import advise, compare, inspect
 from workbench.sweeps import run_folder
-from workbench.sweeps.spec import dump_spec
+from workbench.sweeps.spec import SpecError, dump_spec
 
 
 def pressed(start: Start, name: str) -> str:
@@ -44,7 +44,7 @@ def start(here):
 @pytest.fixture
 def run(here):
     """A finished run."""
-    study = lab.study(dataset="uniform", densities=[0.01, 0.1])
+    study = lab.study(dataset="uniform", density=[0.01, 0.1])
     write_run(study.folder, made.rich(), "finished")
     (study.folder / run_folder.SPEC).write_text(dump_spec(study.spec()))
     return str(study.folder)
@@ -69,7 +69,7 @@ def test_a_closed_panel_leaves_no_widget_that_a_page_would_ask_for(run, answer):
     """One box with closed children made ipywidgets fail to answer: the next panel stayed at "Loading widget..."."""
     before = set(states())
     if answer is None:
-        shown = Panel(lab.study(dataset="uniform", densities=[0.01, 0.1]))
+        shown = Panel(lab.study(dataset="uniform", density=[0.01, 0.1]))
         shown.step()
         for name in plots.names()[:3]:
             shown.results.chart.picker.value = name
@@ -86,7 +86,7 @@ def test_a_closed_panel_leaves_no_widget_that_a_page_would_ask_for(run, answer):
 def test_a_page_that_is_loaded_anew_gets_no_defaults_and_small_charts(run):
     """A panel sent 2.3 MB: forty empty fields for each layout, and charts with an outline for each letter."""
     before = set(states())
-    panel = Panel(lab.study(dataset="uniform", densities=[0.01, 0.1]))
+    panel = Panel(lab.study(dataset="uniform", density=[0.01, 0.1]))
     panel.step()
     assert 'src="data:image/svg+xml' in panel.results.chart.image.value
     shown = Start(tabs.RequestState(run=run, other_run=run), "advise")
@@ -193,7 +193,7 @@ def test_the_sweep_that_was_started_last_is_there_again_after_a_restart(start, h
     assert (again.choices["path"], again.alive, again.folder) == ("news.svm", True, here / "runs" / "news")
     assert start("sweep", source="uniform").view.panel.state.choices["dataset"] == "uniform"
     kept = again.folder / "choices.json"
-    kept.write_text(kept.read_text().replace('"densities"', '"of_another_version"'))
+    kept.write_text(kept.read_text().replace('"density"', '"of_another_version"'))
     assert start("sweep").view.panel.state.choices["dataset"] == "stdlib"
 
 
@@ -277,7 +277,7 @@ def test_while_advice_is_measured_the_panel_tells_what_happens_and_hears_stop(st
         shown.view.now = "racing: 3 of 12 s"
         is_at_work.set()
         may_end.wait(SECONDS)
-        raise lab.ChoiceError("enough")
+        raise SpecError("enough")
 
     monkeypatch.setattr(advise, "advise", measured)
     shown = start("advise", source="uniform", seconds=12)
@@ -308,7 +308,7 @@ def test_seconds_that_are_no_number_are_told(start):
 def test_answers_that_there_are_not_list_those_that_there_are(here):
     with pytest.raises(tabs.AnswerError, match="inspect"):
         lab.answered("guess")
-    with pytest.raises(lab.ChoiceError, match=r"sauce.*source"):
+    with pytest.raises(SpecError, match=r"sauce.*source"):
         lab.answered("inspect", sauce="uniform")
 
 

@@ -11,7 +11,8 @@ import pytest
 
 import workbench as wb
 from tests.support.clocks import SECONDS
-from workbench.study import CHOICES, suited
+from workbench.settings import CHOICES
+from workbench.study import suited
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -27,7 +28,7 @@ FRAMEWORKS = ("keras", "tensorflow", "torch")
 """What a notebook may need that the project does without; its test is then skipped, as those of bridges are."""
 START = ("absl::InitializeLog()", "oneDNN custom operations are on")
 """Lines that TensorFlow writes when it is loaded, whatever its level of logging."""
-SMALL = {"smoke": True, "dataset": "uniform", "densities": [0.01, 0.1], "widths": [4], "more": {"threads": 1}}
+SMALL = {"smoke": True, "dataset": "uniform", "density": [0.01, 0.1], "width": [4], "more": {"threads": 1}}
 WB_ONLY = [path for path in NOTEBOOKS if path.stem[:2] in ("00", "01", "02", "03", "04", "05")]
 """Notebooks that read like what a person types: the front door, and other packages of the project by their bridges."""
 
@@ -165,7 +166,7 @@ def test_parameters_are_literals_with_type_and_help_and_the_panels_own():
         assert line.count("  # ") == 1, line
         values[node.target.id] = ast.literal_eval(node.value)
     rest = {"more": None, "smoke": False, "show_widgets": None}
-    assert set(values) <= {choice.name for choice in CHOICES} | set(rest)
+    assert set(values) <= {*CHOICES} | set(rest)
     assert len(values) <= 8, "few are read before the first result; `more` takes the others"
     assert {name: values.pop(name) for name in rest} == rest
     given = {name: value for name, value in values.items() if value}
@@ -174,7 +175,7 @@ def test_parameters_are_literals_with_type_and_help_and_the_panels_own():
 
 def test_papermill_lists_the_parameters_with_their_help():
     found = inspected(LAB)
-    assert found["densities"]["inferred_type_name"] == "list"
+    assert found["density"]["inferred_type_name"] == "list"
     assert all(entry["help"] for entry in found.values())
 
 
@@ -284,8 +285,8 @@ def test_parameters_that_cannot_be_fail_at_once_with_a_clear_error(here):
     from papermill.exceptions import PapermillExecutionError
 
     with pytest.raises(PapermillExecutionError) as error:
-        run("out.ipynb", densties=[0.1])
-    assert "Unknown parameter 'densties'. Did you mean 'densities'?" in str(error.value)
+        run("out.ipynb", densty=[0.1])
+    assert "Unknown parameter 'densty'. Did you mean 'density'?" in str(error.value)
     assert not (here / "runs").exists()
 
 
@@ -330,7 +331,7 @@ ONCE = {"rounds": 1, "trial_seconds": 0.05, "threads": 1, "format": "csr", "upda
 OWN = {
     "00_start": lambda folder: {"source": _write_table(folder), "question": "advise", "seconds": 5.0},
     "01_can_sparse_reduce_training_time": lambda folder: {
-        "path": _write_table(folder), "dataset": "table", "densities": [0.1], "more": ONCE, "smoke": True
+        "path": _write_table(folder), "dataset": "table", "density": [0.1], "more": ONCE, "smoke": True
     },
     "02_your_own_data": lambda folder: {"path": _write_table(folder), "density": [None], "smoke": True},
     "03_recommender": lambda folder: {

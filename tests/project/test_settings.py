@@ -15,7 +15,7 @@ import typer
 from workbench import option_text, plots, settings, store, training
 from workbench.analysis import configurations
 from workbench.command import cli
-from workbench.study import CHOICES
+from workbench.study import complete_choices
 from workbench.sweeps import grid, spec, trial
 from workbench.sweeps.spec import Configuration, SpecError
 
@@ -47,9 +47,17 @@ def test_the_command_train_has_an_option_for_each_setting():
     assert sorted(name for name in parameters if name in NAMES) == sorted(NAMES)
 
 
-def test_choices_of_the_panel_are_controls_of_the_table_and_how_to_measure():
-    named = [setting.control.name for setting in settings.SETTINGS if setting.control]
-    assert [choice.name for choice in CHOICES] == [*named, "seconds", "rounds"]
+def test_a_setting_has_one_name_and_one_meaning_at_every_door():
+    """The keyword in Python, the key in TOML, the option of the command line and the choice of the panel."""
+    options = {name: command.params for name, command in commands(typer.main.get_command(cli.app))}
+    for command, known in {"workbench train": settings.BY_NAME, "workbench sweep": settings.CHOICES}.items():
+        given = {parameter.name: parameter for parameter in options[command]}
+        for name, setting in known.items():
+            assert given[name].opts == [setting.option]
+            assert given[name].help.startswith(setting.help.removesuffix("."))
+    assert {*settings.CHOICES} - {*settings.BY_NAME} == {setting.name for setting in settings.MEASURE}
+    assert {setting.name for setting in settings.MEASURE} <= {*spec.Measure.model_fields}
+    assert {*complete_choices({})} == {*settings.CHOICES}
 
 
 def test_a_setup_has_the_settings_that_go_to_one():
@@ -97,8 +105,7 @@ def shown_texts() -> Iterator[tuple[str, str]]:
         yield from ((f"{names} {each.name}", getattr(each, "help", "") or "") for each in command.params)
     for setting in settings.SETTINGS:
         yield f"setting {setting.name}", setting.meaning
-    for control in settings.CONTROLS:
-        yield f"control {control.name}", f"{control.label} {control.help}"
+        yield f"choice {setting.name}", setting.label
     for name in itertools.chain.from_iterable(map(plots.names, plots.POOLED)):
         yield f"chart {name}", plots.get(name).title
     for path in sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb")):

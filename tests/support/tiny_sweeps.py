@@ -7,7 +7,7 @@ from tests.support.sweeps import row_of_trial
 from workbench.sweeps import run_folder
 from workbench.sweeps.spec import Measure, Spec, validate_spec
 
-QUICK = {"seconds_warmup": 0.0, "seconds_sample": 0.0, "seconds_total": 0.0, "samples_least": 3, "rounds": 1}
+QUICK = {"seconds_warmup": 0.0, "seconds_sample": 0.0, "trial_seconds": 0.0, "samples_least": 3, "rounds": 1}
 QUICK["busy_most"] = 1.0  # results of tests are those of an idle machine whatever runs beside them
 TINY = {"dataset": "uniform", "rows": 60, "features": 30, "batch_rows": 20, "threads": 1}
 DENSE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}

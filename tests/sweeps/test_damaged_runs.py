@@ -88,7 +88,7 @@ def test_the_panel_opens_beside_a_damaged_file(run, name, damage):
     (run / name).write_bytes(BAD[damage])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        study = LabState("news", {"dataset": "uniform", "densities": "0.01", "rows": "300"}, run_dir=str(run))
+        study = LabState("news", {"dataset": "uniform", "density": "0.01", "rows": "300"}, run_dir=str(run))
     assert study.status == ("failed" if name == run_folder.PROGRESS else "finished")
     assert state.chosen_of(run) is None
 

@@ -9,7 +9,7 @@ from workbench.sweeps import run_folder, runner
 from workbench.sweeps.budget import Budget
 from workbench.sweeps.trial import settings_of
 
-ROUNDS = {"seconds_total": 0.0, "rounds": 12}
+ROUNDS = {"trial_seconds": 0.0, "rounds": 12}
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_a_little_of_the_cores_may_be_taken_a_little_more_of_those_left_free(mon
 
 
 def test_a_budget_that_is_out_ends_the_sweep_with_what_it_has(supervisor):
-    limits = {"seconds_sweep": 1e-9}
+    limits = {"budget": 1e-9}
     supervisor.of_spec(density=[0.1, 0.2], measure=ROUNDS, limits=limits, candidates=({}, DENSE))
     assert rows_of(supervisor) == []
     state = run_folder.read_progress(supervisor.folder)
@@ -103,7 +103,7 @@ def test_a_race_whose_time_is_out_begins_no_trial_that_would_end_too_late(superv
     supervisor.of_spec(
         density=[0.1],
         measure={**ROUNDS, "race": True},
-        limits={"seconds_sweep": 1000.0},
+        limits={"budget": 1000.0},
         candidates=({}, {"format": "coo"}, {"format": "csc"}, DENSE),
     )
     supervisor.budget = Budget(supervisor.spec, seconds_before=900.0)

@@ -84,7 +84,7 @@ def test_many_combinations_of_what_decides_are_refused_without_being_made():
 
 
 def test_time_is_that_of_the_trials_and_of_what_rows_tell():
-    spec = spec_of({"density": [0.1, 0.2]}, seconds_warmup=0.5, seconds_total=2.0, rounds=9)
+    spec = spec_of({"density": [0.1, 0.2]}, seconds_warmup=0.5, trial_seconds=2.0, rounds=9)
     size = estimate.size_of(spec)
     assert (size.trials, size.trials_most) == (4, 18)
     each = 0.5 + estimate.SECONDS_OVERHEAD
@@ -99,7 +99,7 @@ def test_time_is_that_of_the_trials_and_of_what_rows_tell():
         ({}, (0.03, 0.15)),
         ({"seconds_sample": 0.01}, (0.15, 0.15)),
         ({"seconds_sample": 0.0}, (0.15, 0.15)),
-        ({"seconds_total": 0.001}, (0.007, 0.007)),
+        ({"trial_seconds": 0.001}, (0.007, 0.007)),
     ],
     ids=["usual", "long", "any", "least"],
 )
@@ -124,7 +124,7 @@ def test_trials_of_several_trainers_start_processes_which_takes_longer():
 
 
 def test_the_budget_of_a_sweep_bounds_its_time():
-    spec = validate_spec({"name": "x", "axes": {"density": [0.1, 0.2]}, "limits": {"seconds_sweep": 1.0}})
+    spec = validate_spec({"name": "x", "axes": {"density": [0.1, 0.2]}, "limits": {"budget": 1.0}})
     assert estimate.seconds_of(estimate.size_of(spec), spec) == (1.0, 1.0)
 
 

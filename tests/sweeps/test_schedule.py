@@ -5,7 +5,7 @@ import pytest
 from tests.support.tiny_sweeps import DENSE, spec_of
 from workbench.sweeps.schedule import ComparisonState, Schedule, comparisons
 
-MEASURE = {"seconds_total": 0.0}
+MEASURE = {"trial_seconds": 0.0}
 VENDOR = {"engine": "vendor", "gradient": "dense", "update": "standard"}
 
 

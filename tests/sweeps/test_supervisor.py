@@ -19,7 +19,7 @@ from workbench.sweeps import run_folder, runner
 from workbench.sweeps.schedule import Task
 from workbench.sweeps.spec import Configuration
 
-SLOW = {**QUICK, "seconds_total": 60.0, "samples_most": 10**9}
+SLOW = {**QUICK, "trial_seconds": 60.0, "samples_most": 10**9}
 
 
 def child_at_work(folder, other_than: int = 0) -> psutil.Process:

@@ -136,7 +136,7 @@ def test_a_larger_spec_in_the_same_folder_runs_only_what_is_new(tmp_path):
 
 
 def test_a_trial_that_takes_too_long_is_a_timeout_row_and_the_sweep_goes_on(tmp_path):
-    slow = {**QUICK, "seconds_total": 30.0, "samples_most": 10**9}
+    slow = {**QUICK, "trial_seconds": 30.0, "samples_most": 10**9}
     state = swept(spec_of(density=[0.1], measure=slow, limits={"seconds_cell": 0.5}), tmp_path / "run")
     assert (state.state, state.counts) == ("finished", {"timeout": 2})
     assert all("seconds_cell = 0.5 s" in row["reason"] for row in run_folder.read_current_records(tmp_path / "run"))
@@ -164,7 +164,7 @@ def test_a_training_whose_time_is_out_keeps_its_epochs(monkeypatch):
 
 
 def test_a_second_sweep_in_a_folder_is_refused_and_a_stop_ends_the_trial_at_work(tmp_path):
-    slow = {**QUICK, "seconds_total": 60.0, "samples_most": 10**9}
+    slow = {**QUICK, "trial_seconds": 60.0, "samples_most": 10**9}
     folder = run_folder.start_run(spec_of(density=[0.1, 0.2], measure=slow), tmp_path / "run")
     for state in run_folder.watch_progress(folder, 0.02):
         if state.current:

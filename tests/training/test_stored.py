@@ -67,7 +67,7 @@ def configuration(kept, **settings):
 
 
 def row_of(one):
-    return row_of_trial({"cell": one.model_dump(), "measure": {"seconds_total": 0.0}, "bytes_limit": 2**34})
+    return row_of_trial({"cell": one.model_dump(), "measure": {"trial_seconds": 0.0}, "bytes_limit": 2**34})
 
 
 def test_the_last_rows_are_held_out_and_nothing_is_read_before_it_is_trained_on(kept):

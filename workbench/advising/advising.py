@@ -36,7 +36,7 @@ from workbench.sweeps.budget import LEAST_OF_RACE, no_device
 from workbench.sweeps.grid import planned_row, rough_seconds_of
 from workbench.sweeps.problem import Contents, Problem, is_synthetic, make_problem, parameters_of_file
 from workbench.sweeps.progress import Progress
-from workbench.sweeps.spec import FILES, Configuration, Spec, SpecError, validate_spec
+from workbench.sweeps.spec import FILES, Configuration, InvalidOption, Spec, SpecError, validate_spec
 from workbench.sweeps.trial import settings_of
 
 # The result of `advise`: the recommendation with its evidence, its command, and the data it was measured on.
@@ -316,7 +316,7 @@ def _profile_settings(
             raise type(error)(f"{error}\n{why}; for all of it take {part.seconds_for_all:.0f} s or more.") from None
     validate_spec({"name": "advise", "axes": settings})
     if settings.get("device") == "cuda" and not (found := devices.probe()).present:
-        raise SpecError(f"device = 'cuda': {no_device(found)}\nTake 'cpu', or leave it out.", "device", "cuda")
+        raise SpecError(InvalidOption(f"{no_device(found)}\nTake 'cpu', or leave it out.", "device", "cuda"))
     loaded = load_named(settings)
     settings = {"model": suggest_model(loaded), **settings}
     configuration = Configuration(**settings)
@@ -538,7 +538,7 @@ class _Advising:
                 "candidates": able,
                 "measure": self.measure,
                 "limits": {
-                    "seconds_sweep": max(seconds, 1.0),
+                    "budget": max(seconds, 1.0),
                     "seconds_end": max(self.clock.left - self.seconds_reserve, seconds, 1.0),
                     "seconds_cell": seconds_cell,
                 },

@@ -8,6 +8,7 @@ from workbench.api.inputs import in_notebook
 from workbench.api.loading import pop_reading, receive
 from workbench.api.results import Result
 from workbench.data.errors import DataError
+from workbench.settings import CHOICES
 from workbench.sweeps.spec import SpecError
 
 OUTSIDE = (
@@ -121,7 +122,7 @@ def _choices(X: Any, y: Any, label: str | None, run: Any, settings: dict[str, An
 
     Raises SpecError for unknown settings.
     """
-    reading = pop_reading(settings, {*sweeping.BY_SETTING, *sweeping.OTHER_NAMES} - {*sweeping.OF_DATA})
+    reading = pop_reading(settings, {*CHOICES} - {*sweeping.OF_DATA})
     sweeping.refuse_unknown(settings)
     chosen = sweeping.choices_of({name: value for name, value in settings.items() if value is not None})
     placed = {} if run is None else {"run_dir": str(run)}

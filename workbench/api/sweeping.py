@@ -20,7 +20,8 @@ from workbench.api.loading import Loaded, as_typed, pop_reading, receive
 from workbench.api.results import Result
 from workbench.data.errors import DataError
 from workbench.option_text import Options
-from workbench.study import CHOICES, ChoiceError, suited
+from workbench.settings import CHOICES
+from workbench.study import suited
 from workbench.study.suited import spec_of
 from workbench.sweeps import grid, run_folder
 from workbench.sweeps import spec as specs
@@ -205,13 +206,7 @@ def run_of(loaded: Loaded, prefix: str = "") -> Path:
     return run_folder.ROOT / f"{prefix}{name_of(loaded)}"
 
 
-OTHER_NAMES = {"trial_seconds": "seconds", "rounds": "rounds"}
-"""Keyword arguments that say how to measure, and the choices they make."""
 OF_DATA = ("dataset", "reading", "kind", *FILES)
-BY_SETTING = {choice.axis: choice.name for choice in CHOICES if choice.axis} | {
-    "format": "formats", "engine": "engines", "update": "updates", "storage": "storages", "execution": "executions",
-}  # fmt: skip
-"""The choice that each setting makes; those of a line make candidates together."""
 
 
 def sweep(
@@ -272,7 +267,7 @@ def sweep(
     if is_spec(X):
         spec, folder = _parse_given_spec(X, y, settings), None
     else:
-        reading = pop_reading(settings, {*BY_SETTING, *OTHER_NAMES} - {*OF_DATA})
+        reading = pop_reading(settings, {*CHOICES} - {*OF_DATA})
         refuse_unknown(settings)
         if budget is not None:
             _seconds(budget)
@@ -281,7 +276,7 @@ def sweep(
         spec = _spec_of_settings(loaded, folder, settings)
     if budget is not None:
         spec = spec.model_copy(
-            update={"limits": specs.Limits(**{**spec.limits.model_dump(), "seconds_sweep": _seconds(budget)})}
+            update={"limits": specs.Limits(**{**spec.limits.model_dump(), "budget": _seconds(budget)})}
         )
     return measured(spec, Path(run) if run is not None else folder, bool(run), wait, budget or 0.0)
 
@@ -295,7 +290,7 @@ def _seconds(budget: Any) -> float:
 
 def refuse_unknown(settings: Mapping[str, Any]) -> None:
     """Raise SpecError, with the nearest and all known names, for the first name that is not a setting of sweeps."""
-    known = [*BY_SETTING, *OTHER_NAMES, "label", "budget", "run", "wait"]
+    known = [*CHOICES, "label", "budget", "run", "wait"]
     for name in settings:
         if name not in known:
             raise SpecError(unknown_name("setting", name, known))
@@ -335,62 +330,50 @@ def _spec_of_settings(loaded: Loaded, folder: Path, settings: Mapping[str, Any])
     given = {name: value for name, value in settings.items() if value is not None or name == "density"}
     if not loaded.settings:
         drawn = choices_of({name: value for name, value in given.items() if value is not None})
-        _spec(drawn, "check")  # of drawn data: an invalid setting is refused before anything is written
+        spec_of(
+            suited.complete_with_suggestions(drawn), "check"
+        )  # of drawn data: an invalid setting is refused before anything is written
         write_once(loaded, folder)
     choices = {name: str(value) for name, value in settings_of(loaded, folder).items()}
     if "density" not in given and "density" not in choices and loaded.dataset.density:
         own = suited.suggest_choices(choices["dataset"])
-        if own["densities"] == suited.OF_FILES["densities"]:
-            choices["densities"] = suited.densities_around(loaded.dataset.density)
+        if own["density"] == suited.OF_FILES["density"]:
+            choices["density"] = suited.densities_around(loaded.dataset.density)
     if not is_synthetic(choices["dataset"]) and not {"model", "width"} & given.keys():
         choices["model"] = suggest_model(loaded.dataset)
         if "path" in loaded.settings:
             say(as_typed(model_note(loaded.dataset, choices["model"])))
-    return _spec(choices | choices_of(given), folder.name)
+    return spec_of(suited.complete_with_suggestions(choices | choices_of(given)), folder.name)
 
 
 def choices_of(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return {choice: value as text} for keyword arguments of a sweep; SpecError for a value that cannot be used."""
-    return {OTHER_NAMES.get(name) or BY_SETTING[name]: _as_typed(name, value) for name, value in given.items()}
+    """Return {choice: value as typed} for keyword arguments of a sweep; SpecError for a value that cannot be used.
 
-
-def _spec(choices: Mapping[str, Any], name: str) -> Spec:
-    """Return the specification `name` of these choices, completed by suggestions; SpecError if there is none."""
-    try:
-        return spec_of(suited.complete_with_suggestions(choices), name)
-    except ChoiceError as error:
-        raise SpecError(str(error)) from None
-
-
-def _as_typed(name: str, value: Any) -> Any:
-    """Return one value or several as a choice takes them: a tuple, or text with commas; "dense" is left out.
-
-    Raises SpecError if the format is dense alone, or a value is of an unusable type.
+    "dense" is left out of the formats, since it is always measured.
     """
-    kind = next(
-        (choice.kind for choice in CHOICES if choice.name == (OTHER_NAMES.get(name) or BY_SETTING[name])), "text"
-    )
-    several = list(value) if isinstance(value, list | tuple | set | range) or hasattr(value, "tolist") else [value]
-    if name == "format":
-        several = [one for one in several if one != "dense"]
-        if not several:
-            raise SpecError('format has dense alone, which is always measured.\nType format=["csr", "dense"].')
-    if kind == "many":
-        return tuple(several)
-    if any(isinstance(one, dict | list) or callable(one) for one in several):
-        raise SpecError(f"{name} is {value!r:.60}; expected one value or a list of values.")
-    return ", ".join(map(_word, several))
+    choices: dict[str, Any] = {}
+    for name, value in given.items():
+        several = list(value) if isinstance(value, list | tuple | set | range) or hasattr(value, "tolist") else [value]
+        if name == "format":
+            several = [one for one in several if one != "dense"]
+            if not several:
+                raise SpecError('format has dense alone, which is always measured.\nType format=["csr", "dense"].')
+        if any(isinstance(one, list) or callable(one) for one in several):
+            raise SpecError(f"{name} is {value!r:.60}; expected one value or a list of values.")
+        is_many = CHOICES[name].widget == "many"
+        choices[name] = tuple(several) if is_many else ", ".join(map(_word, several))
+    return choices
 
 
 def _word(value: Any) -> str:
-    """Return one value as text that a user would type.
+    """Return one value as text that a user would type; options by name as a line.
 
     >>> [_word(value) for value in (None, True, 1, 0.5)]
     ['natural', 'yes', '1', '0.5']
     """
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return "natural" if value is None else str(value)
+    return "natural" if value is None else str(Options(value) if isinstance(value, Mapping) else value)
 
 
 def measured(spec: Spec, folder: Path | None, is_chosen: bool, wait: bool, budget: float) -> Result:

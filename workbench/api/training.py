@@ -23,7 +23,7 @@ from workbench.data.errors import DataError, MissingLabelsError
 from workbench.formats.arrays import library_of
 from workbench.formats.compressed import with_native_order
 from workbench.sweeps.problem import parameters_of_file
-from workbench.sweeps.spec import FILES, Configuration, SpecError, validate_spec
+from workbench.sweeps.spec import FILES, Configuration, validate_spec
 from workbench.training.trained import TrainedModel
 
 ESTIMATORS = {"binary": SparseClassifier, "classes": SparseClassifier, "numbers": SparseRegressor}
@@ -152,10 +152,7 @@ def estimator_for(loaded: Loaded, model: str | None, parameters: dict[str, Any])
     chosen = dict(parameters)
     optimizer, decay = chosen.get("optimizer") or "adagrad", chosen.get("alpha") or chosen.get("decay")
     decay = decay if isinstance(decay, int | float) and 0 < decay < float("inf") else None  # the estimator refuses it
-    try:
-        validate_spec({"name": "train", "axes": {"optimizer": optimizer}})
-    except SpecError as error:
-        raise SpecError(str(error)) from None
+    validate_spec({"name": "train", "axes": {"optimizer": optimizer}})
     is_by_steps = model not in LINEAR_MODELS or not set(chosen).isdisjoint(OF_STEPS)
     if is_by_steps and "lazy" not in chosen and not is_lazy_exact(Configuration(optimizer=optimizer, decay=decay)):
         chosen["lazy"] = "exact"

@@ -9,7 +9,7 @@ they come; others become float32 if that holds them, else float64.
 | parameter             | default  | meaning                                                                     |
 |-----------------------|----------|-----------------------------------------------------------------------------|
 | model                 | None     | registered model; None: the linear one for the labels                       |
-| model_options         | None     | options of the model, as a line: "hidden=64"                                |
+| model_options         | None     | options of the model by name, such as {"hidden": 64}                        |
 | width, factors        | None, 8  | factors or units of a model that has such; None: its natural width          |
 | class_weight          | None     | number by class, or "balanced"; multiplies the weights of samples           |
 | search                | auto     | settings to choose alpha from on held-out rows; auto: 8 of linear models    |
@@ -101,7 +101,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
     "alpha": [Interval(Real, 0, None, closed="left"), None],
     "options": [Mapping, None],
-    "model_options": [str, None],
+    "model_options": [Mapping, str, None],
     "lazy": [StrOptions({"on", "off", "exact"})],
     "format": [StrOptions({"auto", "csr", "csc", "coo", "dense"})],
     "storage": [StrOptions(set(BY_NAME["storage"].allowed))],

@@ -32,6 +32,7 @@ from workbench.bridges.sklearn_inputs import (
 from workbench.formats.arrays import computed, has_sparse_columns, host_array
 from workbench.models import Model
 from workbench.models.units import FARTHEST, Units
+from workbench.option_text import read_options
 from workbench.training import Setup, constant
 from workbench.training.descent import MOST_PASSES
 from workbench.training.learner import Learner, as_csr, as_trained
@@ -149,7 +150,7 @@ class Estimator(BaseEstimator, ABC):
     options
         Further options of the optimizer by name.
     model_options
-        Options of the model in one line, such as "hidden=64".
+        Options of the model by name, such as {"hidden": 64}.
     lazy
         Rows of the weights that a step changes: "on" for the active rows of a batch, "off" for all, "exact" for
         the result of all, rows catching up when they are next touched.
@@ -371,7 +372,8 @@ class Estimator(BaseEstimator, ABC):
         chosen |= {} if self.execution is None else {"execution": self.execution}
         chosen, _ = complete_settings(chosen, fastest=True)
         chosen |= {"storage": self.storage, "batch_rows": batch_rows, "shuffle": self.shuffle is True, "seed": seed}
-        chosen |= {"dtype": np.dtype(dtype).name, "model_options": self.model_options}
+        model_options = self.model_options and read_options(self.model_options, "model_options")
+        chosen |= {"dtype": np.dtype(dtype).name, "model_options": model_options}
         optimizer = self._setting("optimizer")
         return with_epoch_calls(Setup(**chosen, optimizer=optimizer, options={**options, **(self.options or {})}))
 

@@ -197,7 +197,7 @@ def _train_and_measure(configuration: Configuration, measure: Measure) -> dict[s
     """
     trained, trainers = configuration.model_copy(update={"trainers": 1}), configuration.trainers
     settings = {name: value for name, value in trained.model_dump(mode="json").items() if value is not None}
-    seconds_most = np.inf if configuration.epochs else measure.seconds_warmup + measure.seconds_total
+    seconds_most = np.inf if configuration.epochs else measure.seconds_warmup + measure.trial_seconds
     others, steps, answer, lasted = _Others(), list[dict[str, Any]](), None, 0.0
     with tempfile.TemporaryDirectory(prefix="workbench-trial-") as folder:
         job = job_of(settings, trainers, folder, steps_saved=0)

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from workbench.command import data_commands, exit_codes, options
-from workbench.command.options import CHOSEN, with_choices, with_label_and_seconds, with_settings
+from workbench.command.options import with_options
 from workbench.command.output import echo, escape_line
+from workbench.settings import CHOICES, LABEL, SETTINGS
 
 SHOWN = 10
 """Rows that are shown if no file is written."""
@@ -197,7 +198,7 @@ PLACES = "Measure on the machines of a Dask cluster: its scheduler's address, tl
 
 
 @app.command()
-@with_choices
+@with_options(*CHOICES.values(), LABEL)
 def sweep(
     ctx: typer.Context,
     spec: Annotated[Path | None, typer.Argument()] = None,
@@ -208,10 +209,11 @@ def sweep(
     cluster: Annotated[str | None, typer.Option(help=PLACES)] = None,
     budget: Annotated[float | None, typer.Option(min=1)] = None,
     json: bool = False,
-    label: Annotated[str, typer.Option(rich_help_panel=CHOSEN)] = "",
     **choices: str | None,
 ) -> None:
     """Run the sweep that a spec describes or that you choose, or its rest; stop with Ctrl-C and lose nothing.
+
+    Dense training is always measured, in all its forms.
 
     Parameters
     ----------
@@ -229,13 +231,11 @@ def sweep(
         Seconds that the sweep may take, instead of the spec's.
     json
         Print the answer of each density as JSON at the end, all else to stderr.
-    label
-        Column or variable of labels; by default a guess, which is printed.
 
     Examples
     --------
     workbench sweep train.txt --budget 60
-    workbench sweep --path train.txt --densities "0.01, 0.1" --formats "csr, coo"
+    workbench sweep --path train.txt --density "0.01, 0.1" --format "csr, coo"
     workbench sweep my_sweep.toml --dry-run
     """
     from workbench.command import sweeping, terminal
@@ -245,7 +245,10 @@ def sweep(
         raise typer.BadParameter("--json prints what was measured; leave out --detach and --dry-run.")
     if spec is not None and sweeping.is_data(spec) and not choices.get("path"):
         spec, choices["path"] = None, str(spec)
-    choices = with_label_and_seconds(choices, label)
+    if label := choices.pop("label"):
+        from workbench.data import contract
+
+        choices["reading"] = str(contract.with_label(contract.reader_options(choices["reading"]), label))
     with terminal.messages_on_stderr(json):
         settings, size = sweeping.load_sweep(spec, choices, budget)
         folder = run or run_folder.ROOT / settings.name
@@ -448,7 +451,7 @@ def race(
 
 
 @app.command()
-@with_settings
+@with_options(*SETTINGS, as_text=False)
 def train(
     ctx: typer.Context,
     source: Annotated[str, typer.Argument(metavar="SOURCE", show_default=False)] = "",

@@ -3,7 +3,7 @@
 import importlib
 import inspect
 import json as json_format
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,8 +11,9 @@ from typing import Annotated, Any
 import typer
 
 from workbench.command.exit_codes import Group, without_python
-from workbench.command.options import replace_last_parameter
+from workbench.command.options import with_options
 from workbench.command.output import echo
+from workbench.settings import BY_NAME, LABEL, READING
 
 
 def sources() -> list[dict[str, Any]]:
@@ -32,28 +33,14 @@ def sources() -> list[dict[str, Any]]:
 
 data = typer.Typer(cls=Group, help="Look at data before anything is measured: what there is, and how sparse it is.")
 Named = Annotated[str, typer.Argument(metavar="SOURCE", help="Your file or folder, or the name of a data set.")]
-Label = Annotated[str, typer.Option(help="Column or variable of labels; by default a guess, which is printed.")]
-Columns = Annotated[str, typer.Option(help="Your file of column kinds (.toml), for tables.")]
-FILES = {
-    "dataset": Annotated[
-        str, typer.Option(help="Data set that reads SOURCE, by default guessed; a wrong name lists all.")
-    ],
-    "labels": Annotated[str, typer.Option(help="Your file of labels (.npy or text), where the data has none.")],
-    "columns": Columns,
-    "kind": Annotated[str, typer.Option(help="What labels are: classes, numbers or multilabel; by default guessed.")],
-    "label": Label,
-    "reading": Annotated[str, typer.Option(help="Parameters of the reader, name=value with commas between.")],
-}
-"""Options that say how SOURCE is read; "" if not given."""
+Label = Annotated[str, typer.Option(help=LABEL.help)]
+Columns = Annotated[str, typer.Option(help=BY_NAME["columns"].help)]
 Charts = Annotated[Path | None, typer.Option(help="Folder to write the charts into, as SVG and as PNG.")]
 Json = Annotated[bool, typer.Option("--json", help="JSON instead of a table.")]
 
 
-def with_files(command: Callable[..., None]) -> Callable[..., None]:
-    """Give `command` the options of `FILES`, replacing its last parameter (**files); return it, changed."""
-    kind = inspect.Parameter.KEYWORD_ONLY
-    options = [inspect.Parameter(name, kind, default="", annotation=one) for name, one in FILES.items()]
-    return replace_last_parameter(command, options)
+with_files = with_options(*READING, missing="")
+"""Gives a command the options that say how SOURCE is read; "" if not given."""
 
 
 @data.command("list")

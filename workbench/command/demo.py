@@ -32,7 +32,7 @@ def run(name: str, root: Path, heading: str, tell: Tell, seconds: float | None =
     """
     planned = spec.load_spec(SPECS / f"{name}.toml")
     if seconds is not None:
-        limits = planned.limits.model_copy(update={"seconds_sweep": seconds})
+        limits = planned.limits.model_copy(update={"budget": seconds})
         planned = planned.model_copy(update={"limits": limits})
     folder = root / name
     with run_folder.stopped_by_interrupt(folder):

@@ -177,9 +177,8 @@ def text_of(error: Exception) -> str:
 
     For a system error text and file, without the number.
     """
-    if option := getattr(error, "option", ""):  # of a SpecError, whose module would import all of data
-        value = repr(getattr(error, "value", None))
-        return str(error).replace(f"{option} = {value}", f"--{option.replace('_', '-')} {value}", 1)
+    if worded := getattr(error, "worded", None):  # of a SpecError, whose module would import all of data
+        return str(worded(lambda option, value: f"--{option.replace('_', '-')} {value!r}"))
     if "DataError" in (kind.__name__ for kind in type(error).__mro__):  # the type itself would import all of data
         return _as_options(str(error))
     if not isinstance(error, OSError) or not error.strerror:

@@ -2,13 +2,13 @@
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
 from typer.models import CommandInfo, OptionInfo
 
-from workbench.settings import CONTROLS, SETTINGS, Control, Setting
+from workbench.settings import Setting
 
 # Groups of the commands in `workbench --help`. The docstring of a command says what it does, what its options are
 # (section Parameters) and what to type (section Examples).
@@ -28,12 +28,11 @@ PANELS = {
 
 _OPTIONS = {
     "Data": "path dataset label labels columns kind positive merge reading data held_out case rows features density "
-    "densities like framework",
-    "Model": "model model_options width widths intercept dtype",
-    "How": "optimizer learning_rate decay epochs batch_rows shuffle ahead format formats engine engines gradient "
-    "update updates storage storages execution executions lazy search candidate budget seconds trial_seconds "
-    "first_seconds rounds seed quick dry_run yes",
-    "Machine": "device devices threads serial trainers cluster",
+    "like framework",
+    "Model": "model model_options width intercept dtype",
+    "How": "optimizer learning_rate decay epochs batch_rows shuffle ahead format engine gradient update storage "
+    "execution lazy search candidate budget trial_seconds first_seconds rounds seed quick dry_run yes",
+    "Machine": "device threads serial trainers cluster",
     "Output": "run save force checkpoints detach json verbose results charts",
 }
 OPTION_PANELS = {panel: tuple(names.split()) for panel, names in _OPTIONS.items()}
@@ -62,7 +61,6 @@ def add_help_texts(app: typer.Typer, group: str = "") -> None:
             typed = f"workbench {group} {name}" if group else f"workbench {name}"  # a command may be in two groups
             command.epilog = _epilog([re.sub(rf"^workbench .*?\b{name}\b", typed, one) for one in examples])
             _document_options(command.callback, parameters)
-            group_options(command.callback)
     for inner in app.registered_groups:
         inner.rich_help_panel = panels[str(inner.name)]
         inner.epilog = _epilog(GROUP_EXAMPLES[str(inner.name)])
@@ -94,7 +92,10 @@ def _epilog(examples: Sequence[str]) -> str | None:
 
 
 def _document_options(callback: Callable[..., Any], texts: Mapping[str, str]) -> None:
-    """Give the parameters of a command their help texts by name, in place; flags that are off have no --no-NAME."""
+    """Give the parameters of a command their help texts by name, and many options headings, by which they are sorted.
+
+    Replaces the function's signature. Flags that are off have no --no-NAME.
+    """
     parameters = []
     for one in inspect.signature(callback, eval_str=True).parameters.values():
         if one.name in texts:
@@ -104,33 +105,15 @@ def _document_options(callback: Callable[..., Any], texts: Mapping[str, str]) ->
             info.help = texts[one.name]
             one = one if infos else one.replace(annotation=Annotated[one.annotation, info])
         parameters.append(one)
-    _set_parameters(callback, parameters)
-
-
-def group_options(callback: Callable[..., Any]) -> None:
-    """Set the help panels of a command's options and sort them by `OPTION_PANELS`, in place, if there are many.
-
-    Replaces the function's signature; up to `FEW_OPTIONS` are left as they are.
-    """
-    signature = inspect.signature(callback, eval_str=True)
-    options = {
-        name: found
-        for name, parameter in signature.parameters.items()
-        for found in getattr(parameter.annotation, "__metadata__", ())
-        if isinstance(found, OptionInfo)
-    }
-    if len(options) <= FEW_OPTIONS:
-        return
-    order = [name for names in OPTION_PANELS.values() for name in names]
-    for panel, names in OPTION_PANELS.items():
-        for name in names:
-            if name in options:
-                options[name].rich_help_panel = panel
-    places = {name: order.index(name) if name in order else -1 for name in signature.parameters}
-    parameters = sorted(
-        (one.replace(kind=one.KEYWORD_ONLY) if one.name in options else one for one in signature.parameters.values()),
-        key=lambda one: (one.kind, places[one.name]),
-    )
+    found = {one.name: getattr(one.annotation, "__metadata__", (None,))[0] for one in parameters}
+    options = {name: info for name, info in found.items() if isinstance(info, OptionInfo)}
+    if len(options) > FEW_OPTIONS:
+        panels = {name: panel for panel, names in OPTION_PANELS.items() for name in names if name in options}
+        for name, panel in panels.items():
+            options[name].rich_help_panel = panel
+        places = {name: place for place, name in enumerate(panels)}
+        parameters = [one.replace(kind=one.KEYWORD_ONLY) if one.name in options else one for one in parameters]
+        parameters.sort(key=lambda one: (one.kind, places.get(one.name, -1)))
     _set_parameters(callback, parameters)
 
 
@@ -143,77 +126,51 @@ COMPLETED = {"engine": "the format", "gradient": "the format", "update": "the gr
 """Settings that are completed where they are not given, and what they have to suit."""
 
 
-def with_settings(command: Callable[..., None]) -> Callable[..., None]:
-    """Give `command` an option for each setting, replacing its last parameter (**options); return it, changed."""
-    return replace_last_parameter(command, map(_parameter, SETTINGS))
+def with_options(
+    *settings: Setting, as_text: bool = True, missing: str | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that gives a command an option for each setting, which it takes as `**` in its last parameter.
 
-
-def replace_last_parameter(command: Callable[..., None], options: Iterable[inspect.Parameter]) -> Callable[..., None]:
-    """Give `command` keyword-only options, which it takes as `**` in its last parameter; return it, changed.
-
-    In its help they come before its own parameters that are keyword-only.
+    Options are taken `as_text`, as they are typed, and are `missing` where they are not; or else have the type, bounds
+    and default of the command `train`. In the command's help they come before its own that are keyword-only.
     """
-    *own, _ = inspect.signature(command, eval_str=True).parameters.values()
-    _set_parameters(command, sorted([*own, *options], key=lambda one: (one.kind, one in own)))
-    return command
+
+    def give(command: Callable[..., None]) -> Callable[..., None]:
+        """Replace the signature that typer sees of `command`; return it."""
+        *own, _ = inspect.signature(command, eval_str=True).parameters.values()
+        made = [_text_option(setting, missing) if as_text else _typed_option(setting) for setting in settings]
+        _set_parameters(command, sorted([*own, *made], key=lambda one: (one.kind, one in own)))
+        return command
+
+    return give
+
+
+def _text_option(setting: Setting, missing: str | None) -> inspect.Parameter:
+    """Return the keyword-only parameter of a command that takes one or several values of a setting as text."""
+    several = " Several between commas." if setting.widget in ("many", "numbers") and missing is None else ""
+    usual = setting.usual if isinstance(setting.usual, str) else ", ".join(setting.usual)
+    default = f" By default {usual}." if usual and missing is None else ""
+    option = typer.Option(help=f"{setting.help}{several}{default}")
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(setting.name, kind, default=missing, annotation=Annotated[str | None, option])
+
+
+def _typed_option(setting: Setting) -> inspect.Parameter:
+    """Return the keyword-only parameter of a command for a setting, with its type, bounds, default and help."""
+    default = setting.default if setting.train is None else setting.train
+    kind: Any = str if setting.type is dict else setting.type
+    more = f"; by default what suits {COMPLETED[setting.name]}" if setting.name in COMPLETED else ""
+    if more or default is None:
+        default, kind = None, kind | None
+    more += "; a wrong name lists all" if isinstance(setting.allowed, str) else ""
+    least = setting.least if setting.train is None else max(1, setting.least or 0)  # a training has an epoch at least
+    bounds: dict[str, Any] = {"min": least, "max": setting.most} if setting.type in (int, float) else {}
+    option = typer.Option(help=f"{setting.help.removesuffix('.')}{more}.", **bounds)
+    annotation = Annotated[kind, option]
+    return inspect.Parameter(setting.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 def _set_parameters(command: Callable[..., Any], parameters: Sequence[inspect.Parameter]) -> None:
     """Set the parameters that typer sees of a command, in this order."""
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {one.name: one.annotation for one in parameters}
-
-
-TRIAL_SECONDS = ("seconds", "trial_seconds")
-"""The choice of how long a trial measures, and what its option is called, since a budget is in seconds, too."""
-CHOSEN = "What is chosen, where no spec is given"
-"""The heading of the options that are choices of a study."""
-
-
-def with_choices(command: Callable[..., None]) -> Callable[..., None]:
-    """Give `command` an option for each choice of a study, replacing its last parameter; return it, changed."""
-    return replace_last_parameter(command, [*map(_choice, CONTROLS)])
-
-
-def with_label_and_seconds(choices: dict[str, str | None], label: str) -> dict[str, str | None]:
-    """Return the choices with `label` added to "reading", and --trial-seconds under the name "seconds"."""
-    from workbench.data import contract
-
-    if label:
-        choices = {**choices, "reading": str(contract.with_label(contract.reader_options(choices["reading"]), label))}
-    name, option = TRIAL_SECONDS
-    given = choices.pop(option, None)
-    return choices if given is None else {**choices, name: given}
-
-
-def _choice(control: Control) -> inspect.Parameter:
-    """Return the keyword-only parameter of a command for a choice of a study, with its help."""
-    said = control.help or f"{control.label}."
-    several = {"many": " Several between commas.", "numbers": " Several between commas."}.get(control.kind, "")
-    usual = control.default if isinstance(control.default, str) else ", ".join(control.default)
-    default = f" By default {usual}." if usual else ""
-    annotation = Annotated[str | None, typer.Option(help=f"{said}{several}{default}", rich_help_panel=CHOSEN)]
-    name = TRIAL_SECONDS[1] if control.name == TRIAL_SECONDS[0] else control.name
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
-
-
-def _parameter(setting: Setting) -> inspect.Parameter:
-    """Return the keyword-only parameter of a command for a setting, with its type, default and help."""
-    default = setting.default if setting.train is None else setting.train
-    kind: Any = str if setting.type is dict else setting.type
-    if setting.name in COMPLETED:
-        default = None
-    if default is None:
-        kind = kind | None
-    annotation = Annotated[kind, _option(setting)]
-    return inspect.Parameter(setting.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
-def _option(setting: Setting) -> Any:
-    """Return the typer option of a setting, with help and bounds."""
-    meaning = f"{setting.meaning[:1].upper()}{setting.meaning[1:]}"
-    more = f"; by default what suits {COMPLETED[setting.name]}" if setting.name in COMPLETED else ""
-    more += "; a wrong name lists all" if isinstance(setting.allowed, str) else ""
-    least = setting.least if setting.train is None else max(1, setting.least or 0)  # a training has an epoch at least
-    bounds: dict[str, Any] = {"min": least, "max": setting.most} if setting.type in (int, float) else {}
-    return typer.Option(help=f"{meaning}{more}.", **bounds)

@@ -17,7 +17,8 @@ from workbench.analysis import formatting
 from workbench.command import terminal
 from workbench.command.data_source import print_reader, with_model
 from workbench.data import contract
-from workbench.study import ChoiceError, suited
+from workbench.settings import CHOICES
+from workbench.study import suited
 from workbench.study.suited import name_of, spec_of
 from workbench.sweeps import estimate, run_folder
 from workbench.sweeps import spec as specs
@@ -70,7 +71,7 @@ def load_sweep(path: Path | None, choices: Mapping[str, str | None], budget: flo
     """
     chosen = {name: value for name, value in choices.items() if value is not None}
     if path is not None and chosen:
-        given = formatting.join_items(suited.option_of(name) for name in chosen)
+        given = formatting.join_items(CHOICES[name].option for name in chosen)
         raise SpecError(f"Both a spec and {given} are given; change the spec, or leave it out and choose everything.")
     if path is None and not chosen:
         raise SpecError(
@@ -79,7 +80,7 @@ def load_sweep(path: Path | None, choices: Mapping[str, str | None], budget: flo
         )
     spec = _read(path) if path is not None else _spec_of_choices(chosen)
     if budget is not None:
-        spec = spec.model_copy(update={"limits": spec.limits.model_copy(update={"seconds_sweep": budget})})
+        spec = spec.model_copy(update={"limits": spec.limits.model_copy(update={"budget": budget})})
     size = estimate.size_of(spec)
     refuse_wrong_files(size)
     return spec, size
@@ -99,18 +100,15 @@ def _spec_of_choices(chosen: Mapping[str, str]) -> Spec:
 
     Reader and model are guessed if needed, which is printed. SpecError if a choice is invalid.
     """
-    try:
-        if "path" in chosen and "dataset" not in chosen:
-            guessed, why = suited.guess_reader(chosen["path"], chosen.get("reading", ""))
-            print_reader(chosen["path"], guessed["dataset"], why)
-            chosen = {**chosen, **guessed}
-        if "path" in chosen and not {"model", "widths"} & set(chosen):
-            chosen = with_model({**chosen, "reading": contract.reader_options(chosen.get("reading"))})
-        complete = suited.complete_with_suggestions(chosen)
-        suited.refuse_unread(chosen, complete["dataset"])
-        return spec_of(complete, name_of(complete))
-    except ChoiceError as error:
-        raise SpecError(str(error)) from None
+    if "path" in chosen and "dataset" not in chosen:
+        guessed, why = suited.guess_reader(chosen["path"], chosen.get("reading", ""))
+        print_reader(chosen["path"], guessed["dataset"], why)
+        chosen = {**chosen, **guessed}
+    if "path" in chosen and not {"model", "width"} & set(chosen):
+        chosen = with_model({**chosen, "reading": contract.reader_options(chosen.get("reading"))})
+    complete = suited.complete_with_suggestions(chosen)
+    suited.refuse_unread(chosen, complete["dataset"])
+    return spec_of(complete, name_of(complete))
 
 
 def refuse_wrong_files(size: Size) -> None:

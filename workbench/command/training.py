@@ -26,7 +26,7 @@ from workbench.command.output import echo
 from workbench.measure import memory
 from workbench.sweeps.grid import refuse_unread_settings, setup_of, why_dropped
 from workbench.sweeps.problem import HELD_OUT, Problem, make_problem, parameters_of_file
-from workbench.sweeps.spec import Configuration, SpecError, validate_spec
+from workbench.sweeps.spec import Configuration, InvalidOption, SpecError, validate_spec
 from workbench.training import PHASES, Run, StepEvent, Training, impossible_reason, make_run
 from workbench.training.constant import constant_words
 from workbench.training.search import (
@@ -115,7 +115,7 @@ def train(
     if gpu is not None and not gpu.present:
         from workbench.sweeps.budget import no_device
 
-        raise SpecError(f"device = 'cuda': {no_device(gpu)} Take --device cpu.", "device", "cuda")
+        raise SpecError(InvalidOption(f"{no_device(gpu)} Take --device cpu.", "device", "cuda"))
     with on_threads(configuration.threads):
         run, dataset = _train(configuration, gpu, settings, search, held_out)
     if save is not None:

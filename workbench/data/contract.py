@@ -20,7 +20,7 @@ from workbench.data.files.reading import LICENCE
 from workbench.data.files.types import guess
 from workbench.data.labels import NONE, Wanted, read_labels
 from workbench.formats.parts import Parts
-from workbench.option_text import Options, parsed
+from workbench.option_text import Options, read_options
 
 MEANT = {
     "path": ", your file or folder",
@@ -294,7 +294,7 @@ def reader_options(given: Mapping[str, Any] | str | None) -> Options:
     Raises DataError for text that cannot be parsed.
     """
     try:
-        return Options(parsed(given, "reading", "hashed=65536") if isinstance(given, str) else given or {})
+        return read_options(given, "reading")
     except ValueError as error:
         raise DataError(str(error)) from None
 

@@ -226,17 +226,21 @@ class Model:
         """Whether the scores are exactly X @ W, so that it trains on a CUDA device."""
         return self.scores is product
 
-    def resolve(self, text: str | None) -> dict[str, Any]:
-        """Return all options {name: value} from text such as "hidden=16", others at their defaults.
+    def resolve(self, options: Mapping[str, Any] | str | None) -> dict[str, Any]:
+        """Return all options {name: value} from those given, such as {"hidden": 16}, others at their defaults.
 
         ModelError if invalid.
         """
-        return of_model(self.name, self.options, text)
+        return of_model(self.name, self.options, options)
 
     def given(
-        self, features: int, width: int, options: str | None = None, facts: Mapping[str, Any] | None = None
+        self,
+        features: int,
+        width: int,
+        options: Mapping[str, Any] | str | None = None,
+        facts: Mapping[str, Any] | None = None,
     ) -> Given:
-        """Return the validated sizes, options (from text "name=value, ...") and the facts that the model needs.
+        """Return the validated sizes, options and the facts that the model needs.
 
         Raises ModelError for unknown options, or data without a needed fact.
         """

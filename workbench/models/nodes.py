@@ -63,13 +63,14 @@ class Option:
         return (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
 
 
-def of_model(name: str, table: Mapping[str, Option], text: str | None) -> dict[str, Any]:
-    """Return all options of the model `name` from text such as "hidden=16", others at their defaults.
+def of_model(name: str, table: Mapping[str, Option], options: Mapping[str, Any] | str | None) -> dict[str, Any]:
+    """Return all options of the model `name` from those given, such as {"hidden": 16}, others at their defaults.
 
-    Raises ModelError for invalid text, an unknown name or a value that is not allowed.
+    A line of text such as "hidden=16" is parsed. Raises ModelError for an invalid one, an unknown name or a value that
+    is not allowed.
     """
     try:
-        given = option_text.parsed(text or "", "model_options", "hidden=64")
+        given = option_text.read_options(options, "model_options")
     except ValueError as error:
         raise ModelError(str(error)) from None
     for option, value in given.items():

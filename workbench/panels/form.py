@@ -13,7 +13,8 @@ from workbench import data
 from workbench.analysis import formatting
 from workbench.panels.guard import Guard, nothing
 from workbench.panels.state import LabState
-from workbench.study import CHOICES, Choice, suited
+from workbench.settings import CHOICES, LABEL, Setting
+from workbench.study import help_of, options_of, suited
 from workbench.study.suited import files_of
 from workbench.sweeps import run_folder
 from workbench.sweeps.spec import FILES
@@ -178,13 +179,13 @@ LABELLED = {"description_width": "initial"}
 class Field:
     """The widgets of one choice; `changed()` is called when the user changed one of them. A file has a chooser."""
 
-    def __init__(self, choice: Choice, changed: Callable[[], None], guard: Guard) -> None:
+    def __init__(self, choice: Setting, changed: Callable[[], None], guard: Guard) -> None:
         """Make the input widgets of a choice; `changed()` is called when the value of one changes."""
         self.choice = choice
         self.inputs = _inputs(choice)
         self.chooser = FileChooser(self.inputs[0], guard, choice.name == "path") if choice.name in FILES else None
-        label = [widgets.Label(choice.label, tooltip=choice.help)] if choice.kind == "many" else []
-        row = [widgets.HBox(self.inputs)] if choice.kind == "many" else self.inputs
+        label = [widgets.Label(choice.label, tooltip=help_of(choice))] if choice.widget == "many" else []
+        row = [widgets.HBox(self.inputs)] if choice.widget == "many" else self.inputs
         self.box = self.chooser.box if self.chooser else widgets.VBox([*label, *row])
         self.box.add_class("wb-field")
         for one in self.inputs:
@@ -193,16 +194,16 @@ class Field:
     @property
     def value(self) -> tuple[str, ...] | str:
         """The widgets' value as the state keeps it: a tuple of options if several may be chosen, else a string."""
-        if self.choice.kind == "many":
+        if self.choice.widget == "many":
             return tuple(one.description for one in self.inputs if one.value)
         return self.inputs[0].value
 
     def show(self, value: Any) -> None:
         """Set the widgets to a value of the state; an unknown option leaves a drop-down as it is."""
-        if self.choice.kind == "many":
+        if self.choice.widget == "many":
             for one in self.inputs:
                 one.value = one.description in value
-        elif self.choice.kind != "one" or value in self.choice.options():
+        elif self.choice.widget != "one" or value in options_of(self.choice):
             self.inputs[0].value = value
 
     def enable(self, on: bool) -> None:
@@ -213,13 +214,13 @@ class Field:
             self.chooser.enable(on)
 
 
-def _inputs(choice: Choice) -> list[widgets.Widget]:
+def _inputs(choice: Setting) -> list[widgets.Widget]:
     """Return the input widgets of a choice: checkboxes if several may be chosen, else a drop-down or a text field."""
-    shared = {"tooltip": choice.help, "style": LABELLED}
-    if choice.kind == "many":
-        return [widgets.Checkbox(description=option, indent=False, **shared) for option in choice.options()]
-    if choice.kind == "one":
-        return [widgets.Dropdown(options=choice.options(), description=choice.label, **shared)]
+    shared = {"tooltip": help_of(choice), "style": LABELLED}
+    if choice.widget == "many":
+        return [widgets.Checkbox(description=option, indent=False, **shared) for option in options_of(choice)]
+    if choice.widget == "one":
+        return [widgets.Dropdown(options=options_of(choice), description=choice.label, **shared)]
     return [widgets.Text(description=choice.label, continuous_update=False, **shared)]
 
 
@@ -230,7 +231,7 @@ class Form:
         """Make the fields of all choices, filled from `state` and writing to it; `guard` wraps the callbacks."""
         self.state = state
         choose = guard("Choosing", self._choose)
-        self.fields = {choice.name: Field(choice, choose, guard) for choice in CHOICES}
+        self.fields = {name: Field(choice, choose, guard) for name, choice in CHOICES.items()}
         self.label = label_field()
         self.label.observe(guard("Choosing", self._choose_label), names=["value"])
         self._showing = False
@@ -248,7 +249,7 @@ class Form:
 
     def _grid(self, main: bool) -> widgets.Box:
         """Return a box with the main fields and those of files, or with the other fields."""
-        names = [name for name, field in self.fields.items() if field.choice.main == main and name not in FILES]
+        names = [name for name, field in self.fields.items() if field.choice.is_main == main and name not in FILES]
         boxes = [self.fields[name].box for name in names]
         boxes[1:1] = [*(self.fields[name].box for name in FILES), self.label] if main else []
         box = widgets.Box(boxes)
@@ -294,8 +295,7 @@ class Form:
 
 def label_field() -> widgets.Text:
     """Return a text field for the name of the label column; empty means guessed."""
-    help = "Column or variable of the labels; empty: guessed"
-    return widgets.Text(description="Label", tooltip=help, continuous_update=False, style=LABELLED)
+    return widgets.Text(description=LABEL.label, tooltip=LABEL.help, continuous_update=False, style=LABELLED)
 
 
 def tree(widget: widgets.Widget) -> list[widgets.Widget]:

@@ -4,7 +4,7 @@ In a notebook::
 
     from workbench.panels import lab
 
-    study = lab.study(dataset="stdlib", densities=[0.01, 0.1])
+    study = lab.study(dataset="stdlib", density=[0.01, 0.1])
     panel = lab.show(study)      # widgets, if somebody is there to click
     lab.run(study, panel)        # without a panel: measure now, and wait
     lab.verdict(study)
@@ -19,9 +19,10 @@ from kernels.registry import unknown_name
 from workbench.panels import tabs
 from workbench.panels.results_view import said, verdict
 from workbench.panels.state import LabState, left
-from workbench.study import ChoiceError, suited
+from workbench.study import suited
 from workbench.study.suited import name_of, spec_of
 from workbench.sweeps import run_folder
+from workbench.sweeps.spec import SpecError
 
 if TYPE_CHECKING:
     from workbench.panels.panel import Panel
@@ -136,8 +137,8 @@ def has_front_end() -> bool:
 def injected(sources: Iterable[str]) -> list[str]:
     """Return the names that papermill set, from the sources of the cells that ran.
 
-    >>> injected(["densities = [0.1]", "# Parameters\\nwidths = [4]\\n"])
-    ['widths']
+    >>> injected(["density = [0.1]", "# Parameters\\nwidth = [4]\\n"])
+    ['width']
     """
     cells = [ast.parse(source) for source in sources if source.startswith(INJECTED)]
     assigned = [node for cell in cells for node in cell.body if isinstance(node, ast.Assign)]
@@ -150,7 +151,7 @@ def sources(namespace: Mapping[str, Any]) -> list[str]:
 
 
 def refuse_unknown_parameters() -> None:
-    """Raise ChoiceError if papermill set a name that no earlier cell of this notebook assigns.
+    """Raise SpecError if papermill set a name that no earlier cell of this notebook assigns.
 
     papermill itself only warns. Does nothing outside IPython.
     """
@@ -161,7 +162,7 @@ def refuse_unknown_parameters() -> None:
     names = unknown_parameters(sources(getattr(get_ipython(), "user_ns", {})))
     if names:
         unknown, known = next(iter(names.items()))
-        raise ChoiceError(unknown_name("parameter", unknown, known))
+        raise SpecError(unknown_name("parameter", unknown, known))
 
 
 def unknown_parameters(cells: Iterable[str]) -> dict[str, list[str]]:
@@ -180,8 +181,8 @@ def unknown_parameters(cells: Iterable[str]) -> dict[str, list[str]]:
 
 
 __all__ = [
-    "ChoiceError",
     "LabState",
+    "SpecError",
     "answered",
     "has_front_end",
     "refuse_unknown_parameters",
@@ -201,7 +202,7 @@ _started: dict[tuple, "Start"] = {}
 
 
 def study(*, name: str = NAME, run_dir: str = "", smoke: bool = False, **chosen: Any) -> LabState:
-    """Return a study with these choices, attached to its run if there is one; ChoiceError if they are invalid.
+    """Return a study with these choices, attached to its run if there is one; SpecError if they are invalid.
 
     The records are in `run_dir`, which is `runs/NAME` where not given, and `runs/NAME-2` and so on where that has
     records of other settings, none of which answers; without a name it is that of the data. `smoke` makes everything
@@ -242,7 +243,7 @@ def start(answer: str = "advise", show_widgets: bool | None = None, **asked: Any
 
     `asked` is what is known already: source (a file or a data set), model, run, other_run, seconds. The same call again
     shows the same panel with its contents; another one closes it. Returns None without a front end; `answered` gives
-    the same answers to cells. Raises ChoiceError for unknown names.
+    the same answers to cells. Raises SpecError for unknown names.
     """
     about, question = _asked(asked), (answer, *sorted(asked.items()))
     tabs.get(answer)
@@ -265,7 +266,7 @@ def start(answer: str = "advise", show_widgets: bool | None = None, **asked: Any
 def answered(answer: str, panel: "Start | None" = None, **asked: Any) -> Any:
     """Compute and return an answer as the result of a cell; with a panel only a sentence that refers to it.
 
-    `asked` is as of `start`; ChoiceError for unknown names.
+    `asked` is as of `start`; SpecError for unknown names.
     """
     if panel is not None:
         return said("Ask in the panel above.")
@@ -273,11 +274,11 @@ def answered(answer: str, panel: "Start | None" = None, **asked: Any) -> Any:
 
 
 def _asked(given: Mapping[str, Any]) -> tabs.RequestState:
-    """Return the request with the given settings; ChoiceError, with the nearest known name, for an unknown one."""
+    """Return the request with the given settings; SpecError, with the nearest known name, for an unknown one."""
     known = tabs.RequestState.class_own_traits()
     for name in given:
         if name not in known:
-            raise ChoiceError(unknown_name("part of a question", name, list(known)))
+            raise SpecError(unknown_name("part of a question", name, list(known)))
     return tabs.RequestState(**given)
 
 
@@ -285,7 +286,7 @@ def run(study: LabState, panel: "Panel | None" = None, tell: Callable[[str], Non
     """Measure what is not measured yet and wait until it is done; with a panel only say how to start it.
 
     `tell(line)` gets the plan and progress every few seconds. KeyboardInterrupt stops the sweep and is raised again;
-    records stay. ChoiceError if the choices are invalid.
+    records stay. SpecError if the choices are invalid.
     """
     study.poll()
     if panel is not None:
@@ -293,7 +294,7 @@ def run(study: LabState, panel: "Panel | None" = None, tell: Callable[[str], Non
         return
     planned = study.planned
     if planned is None:
-        raise ChoiceError(study.problem)
+        raise SpecError(study.problem)
     sentences = filter(None, (str(planned), planned.without, study.following))
     tell(" ".join([*sentences, f"The rows are kept in {study.target}."]))
     if not study.is_current:

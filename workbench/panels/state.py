@@ -24,8 +24,9 @@ from workbench.data.errors import DataError
 from workbench.formats import FormatError
 from workbench.json_text import parsed
 from workbench.models import ModelError
+from workbench.settings import CHOICES, LABEL
 from workbench.store.table import RowError
-from workbench.study import BY_NAME, CHOICES, ChoiceError, complete_choices, suited
+from workbench.study import complete_choices, suited
 from workbench.study.suited import command_text, name_of, spec_of
 from workbench.sweeps import estimate, grid, run_folder
 from workbench.sweeps.estimate import format_time_span, minimum_detectable_sentence, seconds_of_trials
@@ -109,8 +110,8 @@ def left(progress: Progress) -> str:
 # Messages in the words of a panel: an option or parameter that a message names becomes the field that sets it.
 
 
-FIELDS = {choice.axis or choice.name: choice.label for choice in CHOICES} | {
-    "label": "Label",
+FIELDS = {name: choice.label for name, choice in CHOICES.items()} | {
+    "label": LABEL.label,
     "budget": "Budget (s)",
     "dataset": "Reader",
     "reading": "Read with",
@@ -122,7 +123,6 @@ _PARAMETER = re.compile(r"\b(?:the )?(parameter|option) '(\w+)'")
 _NEEDED = re.compile(r"\bneeds (\w+)(?=, a file of yours)")
 _SUBJECT = re.compile(r"\b(label|labels|columns|kind|reading)( is | ?= ?)(?=['\"])")
 _NAMED = re.compile(r"\*([A-Z][\w ()]*)\*")
-_SETTING = re.compile(r"^(\w+) = ", re.MULTILINE)
 
 
 def in_panel(text: str) -> str:
@@ -130,8 +130,6 @@ def in_panel(text: str) -> str:
 
     >>> in_panel('Type --label NAME for a column of it (in Python label="NAME").')
     'Type NAME in the field *Label* for a column of it.'
-    >>> in_panel("model = 'svm': unknown")
-    "*Model* = 'svm': unknown"
     >>> in_panel("The data set npz needs path, a file of yours.")
     'The data set npz needs the field *Your file*, a file of yours.'
     >>> in_panel("label is 'wrong'; the columns are a, b.")
@@ -143,8 +141,14 @@ def in_panel(text: str) -> str:
     text = _OPTION.sub(lambda found: _field(found[1].replace("-", "_"), found[2] or "", found[0]), text)
     text = _NEEDED.sub(lambda found: f"needs {_field(found[1], '', found[1])}", text)
     text = _SUBJECT.sub(lambda found: f"*{FIELDS[found[1]]}*{found[2]}", text)
-    text = _PARAMETER.sub(lambda found: _field(found[2], "", found[0]), text)
-    return _SETTING.sub(lambda found: f"*{FIELDS[found[1]]}* = " if found[1] in FIELDS else found[0], text)
+    return _PARAMETER.sub(lambda found: _field(found[2], "", found[0]), text)
+
+
+def message_of(error: Exception) -> str:
+    """Return the message of an error in the words of the panel."""
+    if isinstance(error, SpecError):
+        return error.worded(lambda option, value: f"*{FIELDS.get(option, option)}* = {value!r}")
+    return in_panel(str(error))
 
 
 def _field(name: str, value: str, otherwise: str) -> str:
@@ -212,8 +216,8 @@ def chosen_of(folder: Path) -> Chosen | None:
 
 def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Return "LABEL old (now new)" for each known choice whose values differ; the order of lists does not matter."""
-    names = [name for name in before if name in BY_NAME and _unordered(before[name]) != _unordered(now[name])]
-    return [f"{BY_NAME[name].label} {_shown(before[name])} (now {_shown(now[name])})" for name in names]
+    names = [name for name in before if name in CHOICES and _unordered(before[name]) != _unordered(now[name])]
+    return [f"{CHOICES[name].label} {_shown(before[name])} (now {_shown(now[name])})" for name in names]
 
 
 def _unordered(value: Any) -> Any:
@@ -231,7 +235,7 @@ SECONDS_LITTLE, SHARE = 0.05, 10
 """Reading rows takes at most a tenth of the time where it takes more than a little: it disturbs the trials."""
 
 
-EXPECTED_ERRORS = (ChoiceError, CompareError, DataError, FormatError, ModelError, RowError, RunError, SpecError)
+EXPECTED_ERRORS = (CompareError, DataError, FormatError, ModelError, RowError, RunError, SpecError)
 """Errors whose message says what to do: a traceback next to it would tell a person nothing."""
 
 
@@ -304,7 +308,7 @@ class LabState(traitlets.HasTraits):
     def _plan(self, _change: Any = None) -> None:
         """Update `planned`, `problem`, `target` and `outdated` after a change of the choices or files.
 
-        Never raises ChoiceError.
+        Never raises SpecError.
         """
         if self.name != self._found_for and not self.alive:
             self._find()
@@ -313,8 +317,8 @@ class LabState(traitlets.HasTraits):
         try:
             spec = self.spec()
             self.planned, self.problem = self._planned(spec), ""
-        except ChoiceError as error:
-            spec, self.planned, self.problem = None, None, in_panel(str(error))
+        except SpecError as error:
+            spec, self.planned, self.problem = None, None, message_of(error)
         self._compare(spec)
 
     def _planned(self, spec: Spec) -> Planned:
@@ -348,7 +352,7 @@ class LabState(traitlets.HasTraits):
         return file_stamp(self.folder / run_folder.SPEC), bool(self.rows)
 
     def spec(self) -> Spec:
-        """Return the sweep of the present choices; ChoiceError if these are invalid."""
+        """Return the sweep of the present choices; SpecError if these are invalid."""
         return spec_of(self.choices, self.name)
 
     @property
@@ -486,7 +490,7 @@ class LabState(traitlets.HasTraits):
     def start(self) -> None:
         """Start the sweep of the present choices, or its rest, in a separate process; show its folder.
 
-        Writes spec and choices into the folder. Raises ChoiceError for invalid choices, RunError if a sweep is running.
+        Writes spec and choices into the folder. Raises SpecError for invalid choices, RunError if a sweep is running.
         """
         spec = self.spec()
         run_folder.require_no_active_sweep(self.target)
@@ -549,7 +553,7 @@ def file_stamp(path: Path) -> tuple[int, int]:
 def trouble_of(error: Exception, what: str) -> Trouble:
     """Return the summary "WHAT failed: message" of an exception, with its traceback unless the message is for users."""
     details = "" if isinstance(error, EXPECTED_ERRORS) else "".join(traceback.format_exception(error))
-    return Trouble(f"{what} failed: {in_panel(str(error))}", details)
+    return Trouble(f"{what} failed: {message_of(error)}", details)
 
 
 def shorter(path: Path) -> str:

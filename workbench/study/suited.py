@@ -4,7 +4,7 @@ A synthetic set has any requested size. A file has its own: a width meant for an
 number of features would drop columns.
 
 >>> complete_with_suggestions({"dataset": "svmlight",
-... "widths": 4})["densities"], describe_following({"dataset": "svmlight", "widths": 4})
+... "width": 4})["density"], describe_following({"dataset": "svmlight", "width": 4})
 ('natural', 'Densities natural and Features all follow the data set. Widths 4 instead of natural: as you asked.')
 """
 
@@ -20,11 +20,12 @@ from typing import Any
 from workbench import data, models
 from workbench.analysis.formatting import join_items
 from workbench.data import contract
-from workbench.study import BY_NAME, CHOICES, ChoiceError, complete_choices, make_spec, parse_numbers, reduce_choices
-from workbench.sweeps.spec import FILES, Spec
+from workbench.settings import CHOICES
+from workbench.study import complete_choices, make_spec, parse_numbers, reduce_choices
+from workbench.sweeps.spec import FILES, InvalidOption, Spec, SpecError
 
-OF_FILES = {"densities": "natural", "widths": "natural", "features": ""}
-OF_TEXT = {"widths": "natural"}
+OF_FILES = {"density": "natural", "width": "natural", "features": ""}
+OF_TEXT = {"width": "natural"}
 """What a set that is read, but from no file of the user's, has of its own; it is large enough to be cut."""
 MOST_ABOVE = 3
 """Densities above the natural one that are measured of a file."""
@@ -57,9 +58,9 @@ def _choices_of_data_set(dataset: Any) -> dict[str, str]:
 def complete_with_suggestions(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return {name: value} for every choice: from `given`, else suggested by the data set, else the default.
 
-    Raises ChoiceError for an unknown name.
+    Raises SpecError for an unknown name.
     """
-    return complete_choices({**suggest_choices(given.get("dataset", BY_NAME["dataset"].default)), **given})
+    return complete_choices({**suggest_choices(given.get("dataset", CHOICES["dataset"].usual)), **given})
 
 
 def apply_change(before: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,7 +90,7 @@ def follow_file(before: Mapping[str, Any], chosen: Mapping[str, Any], filled: Ma
     try:
         known, _ = guess_reader(old)
         found, _ = guess_reader(path)
-    except ChoiceError:  # the one is gone; what is wrong with the other one is told
+    except SpecError:  # the one is gone; what is wrong with the other one is told
         return after
     if known["dataset"] != after["dataset"]:
         return after
@@ -131,25 +132,25 @@ def choices_of_profile(choices: Mapping[str, Any], profile: Mapping[str, Any]) -
 
     >>> found = {"density": 0.0036, "labels": {"kind": "classes", "classes": 2}}
     >>> choices_of_profile(complete_with_suggestions({"dataset": "svmlight"}), found)
-    {'model': 'logistic', 'densities': '0.001, natural, 0.01, 0.03, 0.1'}
+    {'model': 'logistic', 'density': '0.001, natural, 0.01, 0.03, 0.1'}
     """
     asked: dict[str, str] = {}
     labels = profile["labels"]
-    if labels and choices["model"] == BY_NAME["model"].default:
+    if labels and choices["model"] == CHOICES["model"].usual:
         is_binary = labels["classes"] == 2 and labels["kind"] == "classes"
         plain = models.default_model(profile.get("task") or ("binary" if is_binary else labels["kind"]))
         if _has_widths(plain, choices):
             asked["model"] = plain
-    if choices["densities"] == OF_FILES["densities"] and profile["density"]:
-        asked["densities"] = densities_around(profile["density"])
+    if choices["density"] == OF_FILES["density"] and profile["density"]:
+        asked["density"] = densities_around(profile["density"])
     return {name: value for name, value in asked.items() if choices[name] != value}
 
 
 def _has_widths(model: str, choices: Mapping[str, Any]) -> bool:
     """Return whether the model allows all chosen widths ("natural" is always allowed); False if they are invalid."""
     try:
-        widths = parse_numbers(BY_NAME["widths"], choices["widths"])
-    except ChoiceError:
+        widths = parse_numbers(CHOICES["width"], choices["width"])
+    except SpecError:
         return False
     return all(width is None or models.get(model).allows(int(width)) for width in widths)
 
@@ -205,7 +206,7 @@ def describe_following(given: Mapping[str, Any], filled: Mapping[str, str] | Non
 
 def _follow_or_follows(names: Sequence[str]) -> str:
     """Return "follow" for several names or a label in the plural, such as Densities, else "follows"."""
-    return "follow" if len(names) > 1 or BY_NAME[names[0]].label.endswith("s") else "follows"
+    return "follow" if len(names) > 1 or CHOICES[names[0]].label.endswith("s") else "follows"
 
 
 def _is_natural(value: str) -> bool:
@@ -215,7 +216,7 @@ def _is_natural(value: str) -> bool:
 
 def _join_choices(name: str, value: str) -> str:
     """Return the label of a choice with its value, such as "Widths natural"."""
-    return f"{BY_NAME[name].label} {_format_choice(name, value)}"
+    return f"{CHOICES[name].label} {_format_choice(name, value)}"
 
 
 def _format_choice(name: str, value: str) -> str:
@@ -233,26 +234,17 @@ def command_text(choices: Mapping[str, Any], run: str = "") -> str:
 
     `run` is the run folder, already quoted; "" leaves it to the command.
 
-    >>> command_text(complete_with_suggestions({"dataset": "uniform", "widths": 4}))
-    'workbench sweep --dataset uniform --widths 4'
+    >>> command_text(complete_with_suggestions({"dataset": "uniform", "width": 4}))
+    'workbench sweep --dataset uniform --width 4'
     """
     expected = complete_with_suggestions({"dataset": choices["dataset"]})
     asked = drop_unread_files(choices)
     words = [COMMAND, "--dataset", shlex.quote(asked["dataset"])]
-    for choice in CHOICES[1:]:
-        value = asked[choice.name]
-        if value != expected[choice.name]:
-            words += [option_of(choice.name), shlex.quote(value if isinstance(value, str) else ", ".join(value))]
+    for name, choice in CHOICES.items():
+        value = asked[name]
+        if name != "dataset" and value != expected[name]:
+            words += [choice.option, shlex.quote(value if isinstance(value, str) else ", ".join(value))]
     return " ".join([*words, *(["--run", run] if run else [])])
-
-
-def option_of(name: str) -> str:
-    """Return the command-line option of a choice.
-
-    >>> option_of("batch_rows")
-    '--batch-rows'
-    """
-    return "--trial-seconds" if name == "seconds" else f"--{name.replace('_', '-')}"
 
 
 # The user's files, looked at when they are named: are they there, of the right kind, readable, not empty.
@@ -265,28 +257,27 @@ def find_file_errors(choices: Mapping[str, Any]) -> dict[str, str]:
     named = {name: choices[name] for name in files_of(choices["dataset"]) if choices[name]}
     takes = {"path": data.get(choices["dataset"]).takes_folder} if named else {}
     errors = {name: file_error(Path(path).expanduser(), takes.get(name, False)) for name, path in named.items()}
-    return {name: f"{BY_NAME[name].label}: {text}" for name, text in errors.items() if text}
+    return {name: text for name, text in errors.items() if text}
 
 
 def guess_reader(path: str, reading: str = "") -> tuple[dict[str, str], str]:
     """Return ({"dataset": name, "reading": parameters as text}, reason) for a file or folder.
 
-    Parameters in `reading` take precedence. Raises ChoiceError if the path does not exist or no reader recognizes it.
+    Parameters in `reading` take precedence. Raises SpecError if the path does not exist or no reader recognizes it.
     """
     try:
         dataset, options, why = contract.guess_reader_options(Path(path).expanduser(), contract.reader_options(reading))
     except data.DataError as error:
-        raise ChoiceError(f"{BY_NAME['path'].label}: {error}") from None
+        raise SpecError(InvalidOption(str(error), "path", path)) from None
     return {"dataset": dataset, "reading": str(options)}, why
 
 
 def refuse_unread(given: Mapping[str, Any], dataset: str) -> None:
-    """Raise ChoiceError if `given` names a file that the data set does not read."""
+    """Raise SpecError if `given` names a file that the data set does not read."""
     for name in FILES:
         if given.get(name) and name not in files_of(dataset):
-            raise ChoiceError(
-                f"{BY_NAME[name].label}: the data set {dataset} reads none; leave it out, or choose another."
-            )
+            text = f"the data set {dataset} reads none; leave it out, or choose another."
+            raise SpecError(InvalidOption(text, name, given[name]))
 
 
 def file_stamps(choices: Mapping[str, Any]) -> tuple[tuple[int, int] | None, ...]:
@@ -353,15 +344,15 @@ UNREAD = "unread"
 
 
 def spec_of(choices: Mapping[str, Any], name: str) -> Spec:
-    """Return the sweep spec of complete choices; ChoiceError with all problems, unusable files included."""
+    """Return the sweep spec of complete choices; SpecError with all problems, unusable files included."""
     errors = find_file_errors(choices)
-    sound = drop_unread_files(choices) | dict.fromkeys(errors, UNREAD)  # to report the other errors too
+    wrong = [InvalidOption(text, option, choices[option]) for option, text in errors.items()]
     try:
-        spec = make_spec(sound, name, QUESTION)
-    except ChoiceError as error:
-        raise ChoiceError("\n".join([*errors.values(), str(error)])) from None
-    if errors:
-        raise ChoiceError("\n".join(errors.values()))
+        spec = make_spec(drop_unread_files(choices) | dict.fromkeys(errors, UNREAD), name, QUESTION)
+    except SpecError as error:
+        raise SpecError(*wrong, *error.problems) from None
+    if wrong:
+        raise SpecError(*wrong)
     return spec
 
 

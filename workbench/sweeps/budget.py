@@ -86,7 +86,7 @@ class Budget:
         Without a limit in `spec` the sweep never ends by time. `end` (`time.monotonic`) is when the trial at work is
         ended.
         """
-        self.most, self.is_race = spec.limits.seconds_sweep, spec.measure.race
+        self.most, self.is_race = spec.limits.budget, spec.measure.race
         self.seconds_cell = spec.limits.seconds_cell
         self._started = time.monotonic() - seconds_before
         seconds_end = math.inf if self.most is None else END_SHARE * self.most + END_SECONDS

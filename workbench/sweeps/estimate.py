@@ -122,7 +122,7 @@ def seconds_of_trials(
     known = {several: seconds_a_trial(spec, rows, several) for several in counts}
     each = sum(count * known[several] for several, count in counts.items()) / max(len(configurations), 1)
     least, most = seconds_sampled(spec)
-    budget = spec.limits.seconds_sweep or math.inf
+    budget = spec.limits.budget or math.inf
     return min(trials[0] * each, budget), min(trials[1] * (each + most - least), budget)
 
 

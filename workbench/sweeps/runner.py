@@ -166,7 +166,7 @@ class Supervisor:
         """
         self.spec, self.folder, self.work = spec, folder, work
         self.is_asked_to_stop = is_asked_to_stop or threading.Event()
-        self.state = Progress(spec.name, pid=os.getpid(), seconds_budget=spec.limits.seconds_sweep)
+        self.state = Progress(spec.name, pid=os.getpid(), seconds_budget=spec.limits.budget)
         self.bytes_limit = spec.limits.bytes_cell or int(0.8 * memory.available_bytes())
         self.budget, self.run_name = (
             Budget(spec, run_folder.seconds_since_start(folder)),

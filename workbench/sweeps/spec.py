@@ -16,9 +16,9 @@ import functools
 import math
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import pydantic
@@ -26,28 +26,38 @@ import pydantic
 import kernels
 from kernels.registry import unknown_name
 from workbench import data, formats, models, optimizers, settings
-from workbench.data.contract import reader_options
 from workbench.json_text import parsed
 from workbench.measure import closure
 from workbench.measure.clock import MOST_ROUNDS, Policy
 from workbench.ops.products import ENGINES
 from workbench.ops.products.methods import METHODS
-from workbench.option_text import Options
+from workbench.option_text import Options, read_options
 from workbench.settings import Setting
 from workbench.training import Setup
 
 
-class SpecError(ValueError):
-    """A spec that cannot be used; the message says where, what came, what is allowed.
+class InvalidOption(NamedTuple):
+    """One thing that is wrong with a spec or a choice: in `text`, with the setting that it is about and what came."""
 
-    If it is about one setting, `option` is its name and `value` what came; where a message says "OPTION = VALUE: ",
-    what sets it may be shown instead.
+    text: str
+    option: str = ""
+    value: Any = None
+
+
+class SpecError(ValueError):
+    """A spec, or choices of a study, that cannot be used; the message says where, what came, what is allowed.
+
+    `problems` has each thing that is wrong: whoever shows the error names the setting as it is typed there.
     """
 
-    def __init__(self, message: str, option: str = "", value: Any = None) -> None:
-        """Keep the message, and the setting that it is about if there is one."""
-        super().__init__(message)
-        self.option, self.value = option, value
+    def __init__(self, *problems: str | InvalidOption) -> None:
+        """Keep the problems; as text there is a line for each, which begins with "option = value: " if it has one."""
+        self.problems = [InvalidOption(problem) if isinstance(problem, str) else problem for problem in problems]
+        super().__init__(self.worded(lambda option, value: f"{option} = {value!r}"))
+
+    def worded(self, name: Callable[[str, Any], str]) -> str:
+        """Return the message with the setting of each problem in the words of `name(option, value)`."""
+        return "\n".join(f"{name(option, value)}: {text}" if option else text for text, option, value in self.problems)
 
 
 STRICT = pydantic.ConfigDict(extra="forbid", frozen=True)
@@ -119,13 +129,6 @@ def _typed(type_of_value: type, value: Any) -> Any:
     return value
 
 
-def _read_options(given: Any) -> Options | None:
-    """Return the options of a mapping or of a line of text; None for None, ValueError for anything else."""
-    if not isinstance(given, Mapping | str | None):
-        raise ValueError(f"{given!r} is {TYPE_WORDS[type(given)]}; expected options, name=value with commas between")
-    return None if given is None else reader_options(given)
-
-
 def _text_of_options(options: Options | None) -> str | None:
     """Return options as a line of text."""
     return None if options is None else str(options)
@@ -140,9 +143,8 @@ def _field(setting: Setting) -> tuple[Any, Any]:
     if setting.allowed:
         kind = _one_of(functools.partial(allowed_values, setting))
     if setting.type is dict:  # stored as the text that people type
-        return Annotated[
-            Any, pydantic.BeforeValidator(_read_options), pydantic.PlainSerializer(_text_of_options)
-        ], setting.default
+        read = pydantic.BeforeValidator(lambda given: None if given is None else read_options(given, setting.name))
+        return Annotated[Any, read, pydantic.PlainSerializer(_text_of_options)], setting.default
     if setting.type is not str:
         kind = Annotated[kind, pydantic.BeforeValidator(functools.partial(_typed, setting.type))]
     most = MOST_INTEGER if setting.type is int and setting.most is None else setting.most
@@ -165,7 +167,7 @@ class Configuration(_Configuration):
 
 
 SECONDS_COUNTED = 0.005
-"""What a sample counts for at least, of `seconds_total`: 30 samples of 1 ms are as many as 0.15 s have of 5 ms."""
+"""What a sample counts for at least, of `trial_seconds`: 30 samples of 1 ms are as many as 0.15 s have of 5 ms."""
 
 
 class Measure(pydantic.BaseModel):
@@ -183,7 +185,7 @@ class Measure(pydantic.BaseModel):
 
     seconds_warmup: Annotated[float, pydantic.Field(ge=0)] = Policy.seconds_warmup
     seconds_sample: Annotated[float, pydantic.Field(ge=0)] = Policy.seconds_sample
-    seconds_total: Annotated[float, pydantic.Field(ge=0)] = Policy.seconds_total
+    trial_seconds: Annotated[float, pydantic.Field(ge=0)] = Policy.seconds_total
     samples_least: Positive = Policy.samples_least
     samples_most: Positive = Policy.samples_most
     rounds: Annotated[int, pydantic.Field(ge=1, le=MOST_ROUNDS)] = MOST_ROUNDS
@@ -194,37 +196,25 @@ class Measure(pydantic.BaseModel):
 
     def policy(self) -> Policy:
         """Return the `Policy` of these settings for the sampling clock: warm-up, sample length and sample counts."""
-        settings = self.model_dump(exclude={"rounds", "busy_most", "race", "until", "roofs"})
-        return Policy(**settings, seconds_counted=SECONDS_COUNTED if self.seconds_sample else 0.0)
+        settings = self.model_dump(exclude={"trial_seconds", "rounds", "busy_most", "race", "until", "roofs"})
+        counted = SECONDS_COUNTED if self.seconds_sample else 0.0
+        return Policy(**settings, seconds_total=self.trial_seconds, seconds_counted=counted)
 
 
 class Limits(pydantic.BaseModel):
     """Limits of one trial, and of the whole sweep.
 
     `seconds_cell` are those of a trial after its code is compiled. `bytes_cell` None is 80 % of the memory available
-    when the sweep starts. After `seconds_sweep`, also called `budget`, no round is begun, and of a race no trial that
-    would end later; the trial at work is ended at `seconds_end`, whatever it does, by default soon after the budget.
+    when the sweep starts. After `budget` seconds no round is begun, and of a race no trial that would end later; the
+    trial at work is ended at `seconds_end`, whatever it does, by default soon after the budget.
     """
 
     model_config = TYPED
 
     seconds_cell: Annotated[float, pydantic.Field(gt=0)] = 120.0
     bytes_cell: Positive | None = None
-    seconds_sweep: Annotated[float, pydantic.Field(gt=0)] | None = None
+    budget: Annotated[float, pydantic.Field(gt=0)] | None = None
     seconds_end: Annotated[float, pydantic.Field(gt=0)] | None = None
-
-    @pydantic.model_validator(mode="before")
-    @classmethod
-    def _named(cls, given: Any) -> Any:
-        """Return the settings with the key `budget` renamed to `seconds_sweep`; ValueError if both are given.
-
-        Called by pydantic before validation; a value that is not a dict is returned unchanged.
-        """
-        if not isinstance(given, dict) or "budget" not in given:
-            return given
-        if "seconds_sweep" in given:
-            raise ValueError("budget and seconds_sweep are the same limit; expected one of the two")
-        return {"seconds_sweep" if name == "budget" else name: value for name, value in given.items()}
 
 
 def _name_of_folder(name: str) -> str:
@@ -316,21 +306,27 @@ def _check_value(axis: str, value: Any) -> Any:
         return getattr(Configuration(**{axis: None if value == "natural" else value}), axis)
     except pydantic.ValidationError as error:
         text = error.errors()[0]["msg"].removeprefix("Value error, ")
-        raise SpecError(f"{axis} = {value!r}: {text}", axis, value) from None
+        raise SpecError(InvalidOption(text, axis, value)) from None
 
 
-def _message(error: pydantic.ValidationError) -> str:
-    """Return pydantic's errors as text: a line "where: what is wrong" for each, with the nearest known key."""
-    lines = []
+def _problems(error: pydantic.ValidationError) -> Iterator[InvalidOption]:
+    """Yield what is wrong by pydantic's errors: the problems of settings, and "where: what" of the rest."""
     for entry in error.errors():
-        place = ".".join(str(part) for part in entry["loc"] if part != "axes")  # the text names the setting
+        own = entry.get("ctx", {}).get("error")
+        if isinstance(own, SpecError):
+            yield from own.problems
+            continue
         text = entry["msg"].removeprefix("Value error, ")
+        table, *below = map(str, entry["loc"]) if entry["loc"] else ("",)
         if entry["type"] == "extra_forbidden":
             models_by_table: dict[str, type[pydantic.BaseModel]] = {"measure": Measure, "limits": Limits}
-            table = models_by_table.get(str(entry["loc"][0]), Spec) if len(entry["loc"]) > 1 else Spec
-            text = unknown_name("key", str(entry["loc"][-1]), list(table.model_fields))
-        lines.append(f"{place}: {text}" if place else text)
-    return "\n".join(lines)
+            fields = (models_by_table.get(table, Spec) if below else Spec).model_fields
+            text = unknown_name("key", [table, *below][-1], fields)
+        elif below and table == "measure":
+            yield InvalidOption(text, below[-1], entry["input"])
+            continue
+        place = ".".join(part for part in (table, *below) if part != "axes")  # the text names the setting
+        yield InvalidOption(f"{place}: {text}" if place else text)
 
 
 def validate_spec(given: dict) -> Spec:
@@ -340,8 +336,7 @@ def validate_spec(given: dict) -> Spec:
     try:
         return Spec(**given)
     except pydantic.ValidationError as error:
-        first = error.errors()[0].get("ctx", {}).get("error")
-        raise SpecError(_message(error), getattr(first, "option", ""), getattr(first, "value", None)) from None
+        raise SpecError(*_problems(error)) from None
 
 
 def parse_spec(text: str) -> Spec:

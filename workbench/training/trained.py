@@ -490,6 +490,7 @@ class TrainedModel:
     def _about(self, sha256: str) -> dict[str, Any]:
         """Return the content of model.json; `sha256` is that of the weights file."""
         setup = {name: getattr(self.setup, name) for name in KEPT} | ({"format": self.format} if self.format else {})
+        setup["model_options"] = setup["model_options"] and str(setup["model_options"])
         about = {"form": FORM, "version": VERSION, "setup": setup}
         about |= {"features": self.features, "width": self.width, "labels": dataclasses.asdict(self.labels)}
         about |= {"facts": dict(self.facts), "reader": self.reader, "parameters": dict(self.parameters)}

@@ -17,7 +17,8 @@ from workbench.data import contract
 from workbench.panels import form
 from workbench.panels.form import FileChooser
 from workbench.panels.guard import Guard
-from workbench.study import BY_NAME as CHOICES
+from workbench.settings import CHOICES
+from workbench.study import options_of
 from workbench.study.suited import files_of
 
 
@@ -95,7 +96,7 @@ def fields_of(asked: RequestState, guard: Guard, *more: widgets.Widget) -> widge
     label = form.label_field()
     traitlets.link((asked, "label"), (label, "value"))
     readers = {"guessed from the file": "", **{name: name for name in data.names() if files_of(name)}}
-    kinds = {"guessed from the file": "", **{name: name for name in CHOICES["kind"].options() if name != "guessed"}}
+    kinds = {"guessed from the file": "", **{name: name for name in options_of(CHOICES["kind"]) if name != "guessed"}}
     rest = [
         FileChooser(_text(asked, "labels", CHOICES["labels"].label, CHOICES["labels"].help), guard).box,
         FileChooser(_text(asked, "columns", CHOICES["columns"].label, CHOICES["columns"].help), guard).box,

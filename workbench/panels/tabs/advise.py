@@ -16,8 +16,8 @@ from workbench.panels.live import copied
 from workbench.panels.results_view import Shown
 from workbench.panels.state import emphasized, in_panel
 from workbench.panels.tabs import Answer, RequestState, fields_of, register, settings_of_data
-from workbench.study import ChoiceError
 from workbench.sweeps import run_folder
+from workbench.sweeps.spec import InvalidOption, SpecError
 
 
 def page(advice: Advice) -> Shown:
@@ -50,14 +50,16 @@ class _Advise:
         self.box = widgets.VBox([fields_of(asked, guard, self.seconds), buttons, self.answer])
 
     def _start(self) -> None:
-        """Start the advice on a thread; ChoiceError if the budget is no number, RunError if a sweep is running.
+        """Start the advice on a thread; SpecError if the budget is no number, RunError if a sweep is running.
 
         Disables the button until it is done.
         """
         try:
             seconds = float(self.seconds.value)
         except ValueError:
-            raise ChoiceError(f"Budget: {self.seconds.value!r} is not a number of seconds; 60 is usual.") from None
+            raise SpecError(
+                InvalidOption("expected a number of seconds; 60 is usual.", "budget", self.seconds.value)
+            ) from None
         settings = settings_of_data(self.asked)
         run_folder.require_no_active_sweep(run_folder.ROOT / "advise")
         self.button.disabled, self.stop.disabled, self.is_stopping = True, False, False

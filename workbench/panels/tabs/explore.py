@@ -18,8 +18,8 @@ from workbench.panels.guard import Guard
 from workbench.panels.results_view import ResultsView, Shown, said, verdict_of
 from workbench.panels.state import file_stamp
 from workbench.panels.tabs import Answer, RequestState, grid_of, register
-from workbench.study import ChoiceError
 from workbench.sweeps import run_folder
+from workbench.sweeps.spec import SpecError
 
 ALL = "all"
 FILTERS = {"format": "Sparse format", "density": "Density", "device": "Device"}
@@ -80,13 +80,13 @@ class Exploration(traitlets.HasTraits):
     def choose(self, name: str, option: str) -> None:
         """Set the filter `name` to an option ("all" removes it), and update `rows`.
 
-        ChoiceError, listing the known ones, for an unknown filter or option. Dense configurations always stay.
+        SpecError, listing the known ones, for an unknown filter or option. Dense configurations always stay.
         """
         known = self.filters
         if name not in known:
-            raise ChoiceError(unknown_name("filter", name, known))
+            raise SpecError(unknown_name("filter", name, known))
         if option not in (ALL, *known[name]):
-            raise ChoiceError(f"{FILTERS[name]}: {option!r} is none of {', '.join(known[name])}.")
+            raise SpecError(f"{FILTERS[name]}: {option!r} is none of {', '.join(known[name])}.")
         self.chosen = {key: value for key, value in {**self.chosen, name: option}.items() if value != ALL}
         self._filter()
 

@@ -6,8 +6,9 @@ from workbench.panels import state
 from workbench.panels.guard import Guard
 from workbench.panels.state import LabState
 from workbench.panels.tabs import OF_DATA, Answer, RequestState, register, settings_of_data
-from workbench.study import ChoiceError, suited
+from workbench.study import suited
 from workbench.sweeps import run_folder
+from workbench.sweeps.spec import SpecError
 
 FOLLOWING = ("dataset", "path", "labels", "columns", "kind", "reading", "model", *suited.OF_FILES)
 SUBJECT = (*OF_DATA, "model")
@@ -55,7 +56,7 @@ def _swept_last() -> dict[str, Any]:
         return {}
     try:
         return suited.complete_with_suggestions(newest.chosen)
-    except ChoiceError:
+    except SpecError:
         return {}
 
 
