@@ -54,7 +54,7 @@ def error_of(text: str | bytes, *options: str) -> Exception:
             HEAD + 'model = "logistic"\nwidth = 3',
             "No configuration is left of the spec 'x'. 1 left out: The logistic model has",
         ),
-        (HEAD + "seed = [1, 2]\nrows = 1\n[measure]\nrounds = 0", "measure.rounds"),
+        (HEAD + "seed = [1, 2]\nrows = 1\n[measure]\nrounds = 0", "rounds = 0"),
         (b"\xff\xfe", "is not text in UTF-8"),
         ("name =", "This is not TOML"),
     ],

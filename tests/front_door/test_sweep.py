@@ -229,8 +229,8 @@ def test_without_waiting_a_result_comes_at_once_and_can_be_stopped(data, tmp_pat
         ({"budget": float("nan")}, "budget is nan"),
         ({"budget": "60"}, "budget is '60'"),
         ({"width": {"a": 1}}, "expected one value or a list"),
-        ({"rounds": 0}, "^rounds: Input should be greater than or equal to 1"),
-        ({"rounds": 30}, "^rounds: Input should be less than or equal to 12"),
+        ({"rounds": 0}, "^rounds = 0: Input should be greater than or equal to 1"),
+        ({"rounds": 30}, "^rounds = 30: Input should be less than or equal to 12"),
     ],
 )
 def test_bad_settings_are_refused(data, given, message, tmp_path, monkeypatch):

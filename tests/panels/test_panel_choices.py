@@ -38,10 +38,10 @@ def dense_of(*holds: str) -> list[dict]:
 def test_choices_become_exactly_the_configurations_that_were_asked_for(here):
     study = lab.study(
         format=["csr", "coo"],
-        holds=["format"],
+        storage=["same"],
         engine=["ours", "vendor"],
         update=["lazy", "standard"],
-        execution=["kernels"],
+        execution=["step"],
         width=[4, 16],
     )
     spec = study.spec()
@@ -60,7 +60,7 @@ def test_choices_become_exactly_the_configurations_that_were_asked_for(here):
 
 
 def test_a_step_in_one_graph_is_a_configuration_of_its_own_where_there_is_one(here):
-    study = lab.study(execution=["kernels", "graph"], engine=["ours", "vendor"], update=["lazy", "standard"])
+    study = lab.study(execution=["step", "cuda_graph"], engine=["ours", "vendor"], update=["lazy", "standard"])
     graphs = [candidate for candidate in sparse_of(study) if candidate.get("execution") == "cuda_graph"]
     assert graphs == [
         {"format": "csr", "engine": "ours", "update": "lazy", "gradient": "fused", "execution": "cuda_graph"}
@@ -70,7 +70,7 @@ def test_a_step_in_one_graph_is_a_configuration_of_its_own_where_there_is_one(he
 
 
 def test_epochs_in_one_call_are_a_configuration_of_their_own_where_there_are_some(here):
-    study = lab.study(execution=["kernels", "epoch"], engine=["ours", "vendor"], update=["lazy", "standard"])
+    study = lab.study(execution=["step", "epoch"], engine=["ours", "vendor"], update=["lazy", "standard"])
     calls = [candidate for candidate in sparse_of(study) if candidate.get("execution") == "epoch"]
     line = {"format": "csr", "engine": "ours", "execution": "epoch"}
     assert calls == [line | {"gradient": "row_sparse", "update": update} for update in ("lazy", "standard")]

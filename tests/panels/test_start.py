@@ -301,7 +301,7 @@ def test_seconds_that_are_no_number_are_told(start):
     shown = start("advise", source="uniform")
     shown.view.seconds.value = "soon"
     shown.view.button.click()
-    assert "Advising failed: Budget: &#x27;soon&#x27; is not a number" in shown.trouble.value
+    assert "Advising failed: <em>Budget (s)</em> = &#x27;soon&#x27;: expected a number" in shown.trouble.value
     assert not shown.view.button.disabled
 
 

@@ -358,7 +358,8 @@ def choices_of(given: Mapping[str, Any]) -> dict[str, Any]:
             several = [one for one in several if one != "dense"]
             if not several:
                 raise SpecError('format has dense alone, which is always measured.\nType format=["csr", "dense"].')
-        if any(isinstance(one, list) or callable(one) for one in several):
+        refused: tuple[type, ...] = (list,) if CHOICES[name].type is dict else (list, dict)
+        if any(isinstance(one, refused) or callable(one) for one in several):
             raise SpecError(f"{name} is {value!r:.60}; expected one value or a list of values.")
         is_many = CHOICES[name].widget == "many"
         choices[name] = tuple(several) if is_many else ", ".join(map(_word, several))
