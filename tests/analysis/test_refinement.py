@@ -76,7 +76,7 @@ def test_a_dense_one_that_is_surely_behind_another_does_not_go_to_the_new_densit
     rows = made.sweep((steps, held, TIME_ONLY), COARSE, noise=0.02)
     launches = {row["key"]: (row["format"], row["execution"]) for row in rows}
     [opening] = densities_to_add(store.frame(rows), 0.1)
-    assert {launches[key] for key in opening.keys} == {("dense", "epoch"), ("csr", "kernels")}
+    assert {launches[key] for key in opening.keys} == {("dense", "epoch"), ("csr", "step")}
     asked = made.sweep((held, TIME_ONLY), (opening.density,), noise=0.02, seed=1)
     met = contests(configurations.groups(store.frame(rows + asked))[0].rows, "seconds_step")
     assert PARTLY not in {one.why for one in met}

@@ -20,7 +20,7 @@ def test_a_full_sweep_has_dense_and_every_sparse_format_in_rounds_that_decide(ca
         for configuration in found.configurations
         if configuration.format == "dense"
     }
-    assert ("format", "kernels") in dense
+    assert ("same", "step") in dense
     assert dense <= {(storage, execution) for storage in ("same", "csr") for execution in ("step", "epoch")}
     assert not any(configuration.serial for configuration in found.configurations if configuration.execution == "epoch")
     assert spec.measure.rounds == 4
@@ -32,7 +32,7 @@ def test_a_full_sweep_has_dense_epochs_and_dense_data_held_as_csr(name):
     [case] = runner.choose_cases([name])
     dense = [one for one in runner.every_candidate(case.settings) if one["format"] == "dense"]
     ways = {(one["storage"], one["execution"]) for one in dense}
-    assert ways == {("format", "kernels"), ("format", "epoch"), ("csr", "kernels"), ("csr", "epoch")}
+    assert ways == {("same", "step"), ("same", "epoch"), ("csr", "step"), ("csr", "epoch")}
 
 
 @pytest.mark.parametrize("chosen", [runner.choose_cases(), runner.choose_cases(is_quick=True)], ids=["all", "quick"])

@@ -24,7 +24,7 @@ def test_all_cases_are_trainings_in_float32_that_differ(warmed):
     assert came.exit_code == 0, came.output
     assert {(configuration.model, configuration.dtype) for configuration in warmed} == {("logistic", "float32")}
     kinds = {(configuration.optimizer, configuration.format, configuration.execution) for configuration in warmed}
-    ways = (("csr", "kernels"), ("csr", "epoch"), ("dense", "epoch"))
+    ways = (("csr", "step"), ("csr", "epoch"), ("dense", "epoch"))
     assert kinds == {(name, *way) for name in ("adagrad", "adam", "sgd") for way in ways}
     assert "9 of 9: sgd-dense-epochs, 1.5 s" in came.output
 

@@ -20,7 +20,7 @@ VALUES = {
     "reading": ["natural", "lines=3", "zero_based=true"],
     "width": [1, 2, 7, "natural"],
     "execution": ["step", "cuda_graph"],
-    "storage": ["format", "csr"],
+    "storage": ["same", "csr"],
     "device": ["cpu", "cuda"],
     "intercept": [True, False],
     "dataset": ["uniform", "stdlib", "svmlight"],

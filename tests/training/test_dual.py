@@ -53,7 +53,7 @@ def test_dual_ascent_comes_to_the_optimum_of_scikit_learn(made, model):
     assert run.losses[-1] < run.losses[0]
 
 
-@pytest.mark.parametrize("storage", ["format", "csr"])
+@pytest.mark.parametrize("storage", ["same", "csr"])
 @pytest.mark.parametrize("model", ["linear", "logistic", "multilabel", "softmax"])
 def test_dense_rows_come_to_what_rows_in_csr_form_come_to(made, model, storage):
     sparse, dense = (replace(SETUP, model=model, **settings) for settings in ({}, {**DENSE, "storage": storage}))
@@ -141,7 +141,7 @@ def test_a_trial_of_dual_ascent_fills_its_row(held):
         (DENSE | {"optimizer": "adam"}, "take optimizer sgd and update standard; with adam and standard launch"),
         (
             DENSE | {"storage": "uint8"},
-            "values of the type of the weights: with storage uint8 execution is step or epoch",
+            "values of the weights' type: storage uint8 needs execution step or epoch",
         ),
         ({"model": "factorization_machine"}, "for linear, logistic, multilabel, softmax; for factor"),
     ],

@@ -102,7 +102,7 @@ def test_a_value_that_is_not_exact_is_named(storage, value, message):
     ("settings", "expected"),
     [
         ({"storage": "csr"}, "format csr is held as it is: take storage same, or format dense"),
-        ({"storage": "bits", **DENSE}, "Unknown hold 'bits'. Expected one of: format, csr, uint8, float16"),
+        ({"storage": "bits", **DENSE}, "Unknown storage 'bits'. Expected one of: same, csr, uint8, float16"),
         ({"storage": "csr", **DENSE, "device": "cuda"}, "Data is held as csr on cpu alone; on cuda take storage same"),
         ({"storage": "csr", **DENSE, "model": "graph_convolution"}, "graph_convolution model completes its batches"),
     ],
