@@ -138,7 +138,7 @@ def test_a_trial_of_dual_ascent_fills_its_row(held):
         ({"options": {"decay": 0.1, "learning_rate": 1.0}}, "takes the decay alone: leave learning_rate out"),
         ({"format": "coo"}, "with format coo execution is step"),
         (DENSE | {"ahead": True}, "on dense rows has format dense, .*with ahead execution is step"),
-        (DENSE | {"optimizer": "adam"}, "take optimizer sgd and update standard; with adam and standard launch"),
+        (DENSE | {"optimizer": "adam"}, "take optimizer sgd and update standard; with adam and standard execution"),
         (
             DENSE | {"storage": "uint8"},
             "values of the weights' type: storage uint8 needs execution step or epoch",

@@ -268,7 +268,7 @@ def _warnings(group: Group, rows: Sequence[Record]) -> Iterator[str]:
     sizes: dict[tuple[str, str], int] = {}
     for row in group.rows:
         for one in row["densified"] or ():
-            if one.get("op") != SAMPLED and (row.get("storage") or "same") == "format":
+            if one.get("op") != SAMPLED and (row.get("storage") or "same") == "same":
                 key = letters[line_key(row)], str(one.get("op"))
                 sizes[key] = max(sizes.get(key, 0), one.get("bytes") or 0)
     for (letter, op), size in sizes.items():

@@ -38,7 +38,7 @@ class ProjectTrainer(Trainer):
     def __init__(self, problem: Problem, settings: Mapping[str, Any]) -> None:
         """Make the project's training with these settings, on dense rows if they are stored dense, else on CSR rows."""
         super().__init__(problem)
-        is_dense = settings["format"] == "dense" and settings.get("storage", "format") == "format"
+        is_dense = settings["format"] == "dense" and settings.get("storage", "same") == "same"
         x = problem.dense if is_dense else problem.csr
         self.training: Any = training.make_run(setup_of(problem, settings), x, problem.targets, problem.outputs)
         self.epoch = 0
