@@ -5,14 +5,14 @@ import hashlib
 import re
 import weakref
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from kernels.registry import format_count, nearest, unknown_name
+from kernels.registry import nearest, unknown_name
 from workbench import atomic_files, data
 from workbench.advising.source import settings_of
 from workbench.api import inputs
@@ -21,315 +21,19 @@ from workbench.data.content import cache_folder
 from workbench.data.dataset.targets import labels_as_named
 from workbench.data.errors import DataError, MissingLabelsError
 from workbench.data.files.reading import path_exists
-from workbench.data.labels import Wanted, read_labels
+from workbench.data.labels import NONE, Wanted, read_labels
+from workbench.data.sources.table import encoded
 from workbench.data.tables import columns as columns_file
 from workbench.data.tables.columns import Columns
-from workbench.data.tables.guessing import LABELS, MOSTLY_SEVERAL, WORDS_OF_TEXT
-from workbench.formats.arrays import computed, has_sparse_columns, host_array, library_of, matrix_of_sparse_frame
+from workbench.data.tables.frames import frame_table, in_pandas, is_frame
+from workbench.data.tables.guessing import LABELS, refuse_label
+from workbench.data.tables.texts import is_number
+from workbench.formats.arrays import computed, has_sparse_columns, library_of
 from workbench.sweeps.problem import is_synthetic, parameters_of_file
 from workbench.sweeps.spec import FILES
 
-# Conversion of tables with named columns into a matrix: numbers stay numbers, text and categories are one-hot.
-#
-# The encoder is scikit-learn's, so that what is fitted on one table takes the next one, with values it has not seen.
-
-
-WORDS, PARTS = r"\w+", r"[^|]+"
-"""Words of a text, and parts of a value such as a|b|c."""
-IDS = ("user", "item", "id")
-"""Words in the name of a column of whole numbers that make it a category."""
-MOST_IN_ORDER = 32
-"""Different whole numbers that a column of a category's name has at least."""
-WRITTEN_NUMBER = r"[^\w.]*(\d[\d,' \u00a0]*\.?\d*|\.\d+)[^\w.]*"
-"""A number between signs that are no letters, with groups of digits."""
-MOSTLY = 0.9
-"""Share of the values of a category of numbers, written as text, from which on that is said."""
 PAIRS = (("X", "y"), ("x", "y"), ("data", "target"))
 """Keys under which dicts, such as the data sets of scikit-learn, hold a matrix and its labels."""
-
-
-def is_frame(value: Any) -> bool:
-    """Return whether a value is a table with named columns (pandas, Arrow or Polars).
-
-    >>> is_frame([[1, 2]])
-    False
-    """
-    return hasattr(value, "columns") and (hasattr(value, "iloc") or hasattr(value, "to_pandas"))
-
-
-def as_pandas(table: Any) -> Any:
-    """Return a pandas, Arrow or Polars table as a pandas frame; DataError without columns, or with duplicate names."""
-    frame = table
-    if not hasattr(table, "iloc"):
-        frame = table.to_pandas()
-        frame.attrs[PREPARE] = "frame = frame.to_pandas(); "
-    names = [str(name) for name in frame.columns]
-    if not names:
-        raise DataError("The frame has no columns; expected one or more.\nCheck how it was made.")
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise DataError(
-            f"The frame has the column {twice[0]!r} more than once; expected different names.\n"
-            f"Type {frame.attrs.get(PREPARE, '')}frame = frame.loc[:, ~frame.columns.map(str).duplicated()] "
-            "to keep the first of each."
-        )
-    return frame
-
-
-def with_numbers(frame: Any) -> Any:
-    """Return a frame whose columns of Python objects are numbers if all their values are, decimal ones included.
-
-    >>> import pandas
-    >>> with_numbers(pandas.DataFrame({"a": [1.5, 2], "b": ["x", 3]}, dtype=object)).dtypes.tolist()
-    [dtype('float64'), dtype('O')]
-    """
-    from pandas.api.types import infer_dtype
-
-    if "object" not in map(str, frame.dtypes):
-        return frame
-    frame = frame.infer_objects()
-    decimals = [name for name in frame if frame[name].dtype == object and infer_dtype(frame[name]) == "decimal"]
-    return frame.astype(dict.fromkeys(decimals, np.float64)) if decimals else frame
-
-
-def take_label(frame: Any, label: str | None) -> tuple[Any, Any, str]:
-    """Split a frame into (features, labels, how the column was guessed); "" if `label` names it.
-
-    Raises
-    ------
-    DataError
-        If there is no such column; the message lists the columns.
-    """
-    names = list(frame.columns)
-    if label is not None and label not in names:
-        near = difflib.get_close_matches(str(label), map(str, names), 1)
-        meant = next((name for name in names if str(name) in near), names[-1])  # 5 for "5"
-        hint = f'label="{meant}"' if isinstance(meant, str) else f"label={meant!r}"
-        shown = ", ".join(map(str, names[:20])) + (f", and {len(names) - 20} more" if len(names) > 20 else "")
-        raise DataError(f"The frame has no column {label!r}; expected one of: {shown}.\nType {hint}.")
-    chosen, why = (label, "") if label is not None else guess_label(frame)
-    return frame.drop(columns=[chosen]), frame[chosen], why
-
-
-def guess_label(frame: Any) -> tuple[Any, str]:
-    """Choose the column of labels: by name, else the only one of two values, else the last; with the reason.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> guess_label(pandas.DataFrame({"age": [1, 2, 3], "clicked": [0, 1, 0]}))[0]
-    'clicked'
-    """
-    names = list(frame.columns)
-    by_name = sorted((LABELS.index(str(name).lower()), name) for name in names if str(name).lower() in LABELS)
-    two = [name for name in names if frame[name].nunique() == 2] if not by_name else []
-    if by_name:
-        chosen, reason, several = by_name[0][1], "by its name", [name for _, name in by_name]
-    elif len(two) == 1:
-        chosen, reason, several = two[0], "the only column of two values", []
-    else:
-        chosen, reason, several = names[-1], "the last column", two
-    others = [name for name in several if name != chosen]
-    others_text = f"; others would fit: {', '.join(map(str, others[:5]))}" if others else ""
-    return chosen, f'label="{chosen}" was guessed ({reason}{others_text}). Type label="NAME" to change it.'
-
-
-def categories_of(frame: Any) -> list[Any]:
-    """Return the names of a frame's columns that are categories: text, and whole numbers named like ids."""
-    return [name for name in frame.columns if _is_category(name, frame[name])]
-
-
-def _is_category(name: Any, column: Any) -> bool:
-    """Return whether a frame's column becomes one-hot: text, categories, or many whole numbers with an id's name."""
-    kind = getattr(column.dtype, "kind", "O")
-    if kind in "fc" or (kind in "biu" and str(column.dtype).startswith("Sparse")):
-        return False
-    if kind in "biu":
-        words = str(name).lower().replace("-", "_").split("_")
-        return kind != "b" and any(word in IDS for word in words) and column.nunique() >= MOST_IN_ORDER
-    return True
-
-
-def words_of(frame: Any, categories: list[Any]) -> dict[Any, str]:
-    """Return {name: regular expression of its words or parts} of the categories that are text or values as a|b|c."""
-    found = {}
-    for name in categories:
-        texts = frame[name].drop_duplicates()
-        if not isinstance(name, str) or not all(isinstance(text, str) for text in texts):
-            continue
-        texts = texts.astype(object).astype(str)  # of categories and of sparse values, too
-        several = texts.str.contains(r"[^|]\|[^|]").mean()
-        if several >= MOSTLY_SEVERAL and texts.str.split("|").explode().nunique() < len(texts):
-            found[name] = PARTS
-        elif texts.str.split().map(len).mean() >= WORDS_OF_TEXT:
-            found[name] = WORDS
-    return found
-
-
-def encoder_of(frame: Any) -> Any:
-    """Return an unfitted scikit-learn ColumnTransformer: categories one-hot, texts by their words, numbers kept.
-
-    Unknown categories and words are ignored.
-    """
-    from sklearn.compose import ColumnTransformer
-    from sklearn.feature_extraction.text import CountVectorizer
-    from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
-
-    categories = categories_of(frame)
-    numbers = [name for name in frame.columns if name not in categories]
-    texts = words_of(frame, categories)
-    categories = [name for name in categories if name not in texts]
-    kept = FunctionTransformer(host_array) if has_sparse_columns(frame) else "passthrough"
-    parts = [("categories", OneHotEncoder(handle_unknown="ignore"), categories), ("numbers", kept, numbers)]
-    parts = [part for part in parts if part[2]]
-    for name, pattern in texts.items():
-        is_several = pattern == PARTS
-        counts = CountVectorizer(token_pattern=pattern, lowercase=not is_several, binary=is_several)
-        parts.append((f"words of {name}", counts, name))
-    return ColumnTransformer(parts, sparse_threshold=1.0)
-
-
-PREPARE, LABEL = "prepare", "label"
-"""Attributes of a frame: the Python code that makes it of the user's object; the column of labels taken from it."""
-
-
-def _missing_counts(frame: Any) -> dict[Any, int]:
-    """Return {name: number of missing values} of the columns that have such."""
-    counts = {name: int(frame[name].isna().sum()) for name in frame.columns}
-    return {name: count for name, count in counts.items() if count}
-
-
-def _without_dates(frame: Any, names: list[Any]) -> str:
-    """Return the Python code that makes numbers of columns of dates, durations or periods."""
-    codes = []
-    for name in names:
-        kind, column = str(frame[name].dtype), f"frame[{name!r}]"
-        if kind.startswith("period"):
-            column = f"{column}.dt.to_timestamp()"
-        made = f"{column}.dt.total_seconds()" if kind.startswith("timedelta") else f'{column}.astype("int64")'
-        if kind.startswith(("date32", "date64", "timestamp", "duration")):
-            make = "to_timedelta" if kind.startswith("duration") else "to_datetime"
-            made = f'pandas.{make}({column}).astype("int64")'
-        codes.append(f"frame[{name!r}] = {made}")
-    return "; ".join(codes)
-
-
-def _filled(frame: Any, names: list[Any]) -> str:
-    """Return the Python code that fills the missing values of these columns: 0 for numbers, else "missing"."""
-    from pandas.api.types import is_bool_dtype, is_numeric_dtype
-
-    fills: dict[Any, Any] = {}
-    casts = []
-    for name in names:
-        column = frame[name]
-        is_number = is_numeric_dtype(column.dtype)
-        fills[name] = False if is_bool_dtype(column.dtype) else 0 if is_number else "missing"
-        is_text = all(isinstance(value, str) for value in column.dropna()) and str(column.dtype) != "category"
-        if not is_number and not is_text:
-            casts.append(name)  # categories take no new value, and objects may be of several types
-    cast = f".astype(dict.fromkeys({casts!r}, str))" if casts else ""
-    return f"frame = frame{cast}.fillna({fills!r})"
-
-
-def matrix_of_frame(frame: Any, has_labels: bool = False) -> tuple[Any, Any, str]:
-    """Return (matrix, fitted encoder or None, remark) of the features of a frame.
-
-    `has_labels` says that its rows have labels beside it, in y.
-
-    Raises
-    ------
-    DataError
-        If a value is missing, with the columns that have such.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> matrix, encoder, remark = matrix_of_frame(pandas.DataFrame({"color": ["red", "blue"], "size": [3.0, 4.0]}))
-    >>> matrix.shape, remark
-    ((2, 3), 'Categories, one column a value: color; numbers as they are: size.')
-    """
-    if not len(frame):
-        raise DataError("The frame has no rows; expected one or more.\nCheck how it was made.")
-    is_sparse = has_sparse_columns(frame)
-    counts = _missing_counts(frame)
-    if counts:
-        named = ", ".join(f"{name} ({count:,})" for name, count in [*counts.items()][:5])
-        more = f", and {len(counts) - 5} more" if len(counts) > 5 else ""
-        rows = "frame = frame.dropna()"
-        if has_labels:
-            rows = "keep = frame.notna().all(axis=1).to_numpy(); frame, y = frame[keep], np.asarray(y)[keep]"
-        prepare, rest = frame.attrs.get(PREPARE, ""), _filled(frame, list(counts))
-        leave_out = f"{prepare}{rows} to leave these rows out, or {prepare}"
-        if empty := [name for name, count in counts.items() if count == len(frame)]:
-            leave_out, rest = prepare, f"frame = frame.drop(columns={empty!r})"
-        elif undated := [name for name in counts if _is_time(frame[name].dtype)]:
-            rest = f"frame = frame.drop(columns={undated!r})"
-        raise DataError(
-            f"The frame has missing values in {format_count(len(counts), 'column')}: {named}{more}; expected none.\n"
-            f"Type {leave_out}{rest}."
-        )
-    if times := [name for name in frame.columns if _is_time(frame[name].dtype)]:
-        raise DataError(
-            f"The column {str(times[0])!r} holds dates; expected numbers or categories.\n"
-            f"Type {_without_dates(frame, times)}, or frame = frame.drop(columns={times!r})."
-        )
-    categories = categories_of(frame)
-    if not categories:
-        if is_sparse:
-            return matrix_of_sparse_frame(frame), None, ""
-        numbers = frame.to_numpy()  # objects, if columns that may have missing values have several dtypes
-        return (frame.to_numpy(np.float64) if numbers.dtype == object else numbers), None, ""
-    encoder = encoder_of(frame)
-    try:
-        matrix = encoder.fit_transform(frame)
-    except TypeError:
-        _refuse_mixed(frame, categories)
-        raise
-    numbers = [str(name) for name in frame.columns if name not in categories]
-    others_text = f"; numbers as they are: {_list_names(numbers)}" if numbers else ""
-    texts = words_of(frame, categories)
-    kinds = {
-        "Categories, one column a value": [name for name in categories if name not in texts],
-        "Text, counts of its words": [name for name, pattern in texts.items() if pattern == WORDS],
-        "Several values a row, between '|'": [name for name, pattern in texts.items() if pattern == PARTS],
-    }
-    remark = "; ".join(f"{kind}: {_list_names(names)}" for kind, names in kinds.items() if names) + f"{others_text}."
-    return matrix, encoder, f"{remark}{_numbers_as_text(frame, categories)}"
-
-
-def _refuse_mixed(frame: Any, categories: list[Any]) -> None:
-    """Raise DataError for the first category that has lists or other objects, or text next to numbers; else nothing."""
-    for name in categories:
-        kinds = sorted({type(value).__name__ for value in frame[name]})
-        if len(kinds) > 1 or kinds[0] in ("list", "dict", "set", "ndarray"):
-            raise DataError(
-                f"The column {name!r} holds values of the types {', '.join(kinds)}; expected text or numbers.\n"
-                f"Type frame[{name!r}] = frame[{name!r}].map(str) for categories, or "
-                f"frame = frame.drop(columns=[{name!r}])."
-            )
-
-
-def _is_time(dtype: Any) -> bool:
-    """Return whether a column's dtype is one of dates, durations or periods."""
-    return getattr(dtype, "kind", "") in "mM" or str(dtype).startswith(("period", "date", "timestamp"))
-
-
-def _numbers_as_text(frame: Any, categories: list[Any]) -> str:
-    """Return the remark on the first category that is numbers written as text, such as "$3,123.00"; "" if none."""
-    for name in categories:
-        if getattr(frame[name].dtype, "kind", "O") in "biu":
-            continue
-        texts = frame[name].astype(str).drop_duplicates()
-        share = texts.str.fullmatch(WRITTEN_NUMBER).mean()
-        if len(texts) > MOST_IN_ORDER and share >= MOSTLY:
-            digits = f'frame[{name!r}].astype(str).str.replace(r"[^0-9.-]", "", regex=True)'
-            convert = f'frame[{name!r}] = pandas.to_numeric({digits}, errors="coerce").fillna(0).astype(float)'
-            return f"\n{name} holds numbers as text, such as {texts.iloc[0]!r}. Type {convert} to take them as numbers."
-    return ""
-
-
-def _list_names(names: list[Any]) -> str:
-    """Return the first eight names joined by commas, with the number of the others."""
-    return ", ".join(map(str, names[:8])) + (f", and {len(names) - 8} more" if len(names) > 8 else "")
 
 
 RANDOM = "random_labels"
@@ -341,16 +45,14 @@ class Loaded:
     """Data as a function of `wb` received it: the data set, the settings that read it again, what estimators take.
 
     `settings` are those of a configuration and are empty for data in memory. `x` and `y` are as the user gave them, of
-    a file its matrix and labels. `encoder` has made the matrix of a frame, and `label` is the column of it that the
-    labels were taken from.
+    a file its matrix and labels. `columns` make the matrix of later frames, None if a frame is its matrix.
     """
 
     dataset: Dataset
     settings: Mapping[str, Any] = field(default_factory=dict)
     x: Any = None
     y: Any = None
-    encoder: Any = None
-    label: Any = None
+    columns: Columns | None = None
 
     @property
     def is_labelled(self) -> bool:
@@ -461,9 +163,7 @@ def _frame_of(table: Any) -> Any:
             "which stores no field that a row lacks."
         )
     try:
-        frame = pandas.DataFrame(table)
-        frame.attrs[PREPARE] = "frame = pandas.DataFrame(X); "
-        return frame
+        return pandas.DataFrame(table)
     except ValueError as error:
         raise DataError(f"The dict is not a table: {error}.\nGive columns of equal length.") from None
 
@@ -577,15 +277,16 @@ def _load_memory(source: Any, y: Any, label: str | None, given: dict[str, Any]) 
 
     `given` are reader settings, of which "kind" is removed; DataError for others and for data that cannot be used.
     """
-    kind = given.pop("kind", None)
     is_anndata = library_of(source) == "anndata" and hasattr(source, "obs")  # X of a selection is of that library, too
+    if is_frame(source) and not is_anndata and not is_matrix(source):
+        return _load_frame(source, y, label, given)
+    kind = given.pop("kind", None)
     layer = given.pop("layer", None) if is_anndata else None
     _refuse_settings(given)
-    encoder = frame = None
     if is_anndata:
         source, y = _split_anndata(source, y, label, layer)
     elif is_frame(source):
-        frame, source, encoder, y = _split_frame(source, y, label)
+        source, y = _split_sparse_frame(source, y, label)
     elif label is not None:
         raise DataError(
             f'label="{label}" names a column, and X is a {type(source).__name__} without names.\n'
@@ -596,9 +297,7 @@ def _load_memory(source: Any, y: Any, label: str | None, given: dict[str, Any]) 
         return Loaded(_with_random_labels(x, "memory", "memory"), {}, source, None)
     y = inputs.labels_of(y, x.shape[0])
     labels, numbers = read_labels(y, Wanted(kind), lambda row: f"y[{row}]")
-    made = Dataset("memory", x, numbers, labels, "memory", "yours")
-    own = x if encoder is not None else source if frame is None else frame
-    return Loaded(made, {}, own, y, encoder, None if frame is None else frame.attrs.get(LABEL))
+    return Loaded(Dataset("memory", x, numbers, labels, "memory", "yours"), {}, source, y)
 
 
 def _refuse_settings(given: Mapping[str, Any]) -> None:
@@ -632,30 +331,101 @@ def _near_label(label: Any, names: list[Any]) -> str:
     return f'Type label="{(close or names)[0]}".' if names else "Type wb.load(adata, y)."
 
 
-def _split_frame(source: Any, y: Any, label: str | None) -> tuple[Any, Any, Any, Any]:
-    """Return (features, matrix, encoder or None, labels) of a frame.
+def is_matrix(frame: Any) -> bool:
+    """Return whether a frame is a matrix whose columns have names: numbers, of which some columns are sparse."""
+    return has_sparse_columns(frame) and all(
+        getattr(getattr(dtype, "subtype", dtype), "kind", "O") in "biufc" for dtype in frame.dtypes
+    )
 
-    A label column is guessed if there is no y or label. Prints how columns were read. Raises DataError for unusable
-    columns.
+
+def _split_sparse_frame(frame: Any, y: Any, label: str | None) -> tuple[Any, Any]:
+    """Return (features, labels) of a frame with sparse columns of numbers; without a y, the labels have a usual name.
+
+    Raises DataError if no column is the label.
     """
-    frame = as_pandas(source)
-    has_labels = y is not None
-    if y is None or label is not None:
-        frame, y, why = take_label(frame, label)
-        frame.attrs[LABEL] = y.name
-        if why:
-            inputs.say(why)
-        if missing := int(y.isna().sum()):
-            hint = f"{frame.attrs.get(PREPARE, '')}frame = frame[frame[{y.name!r}].notna()]"
-            raise DataError(
-                f"The column {y.name!r} has {format_count(missing, 'missing label')}; expected a label for each row.\n"
-                f"Type {hint} to leave these rows out."
-            )
-    frame = with_numbers(frame)
-    matrix, encoder, remark = matrix_of_frame(frame, has_labels)
-    if remark:
-        inputs.say(remark)
-    return frame, matrix, encoder, y
+    if y is not None and label is None:
+        return frame, y
+    by_name = {str(name): name for name in frame.columns}
+    if label is None:
+        lower = {name.casefold(): name for name in reversed(by_name)}
+        label = next((lower[name] for name in LABELS if name in lower), None)
+    if label is None:
+        raise DataError('X has no column of labels by its name.\nType label="NAME" for one, or wb.load(X, y).')
+    refuse_label("The frame", str(label), by_name)
+    return frame.drop(columns=[by_name[str(label)]]), frame[by_name[str(label)]]
+
+
+FRAME_SETTINGS = ("columns", "hashed", "bins", "unlabelled")
+"""Settings of the reader of tables that frames take, too."""
+
+
+def _load_frame(frame: Any, y: Any, label: str | None, given: dict[str, Any]) -> Loaded:
+    """Load a frame by the guesses and the encoding of tables in files, `given` being reader settings; says the guesses.
+
+    Raises DataError with what to type for settings that frames do not take, and columns that cannot be used.
+    """
+    settings = {name: given.pop(name) for name in FRAME_SETTINGS if given.get(name) is not None}
+    wanted = Wanted(**{name: given.pop(name) for name in ("kind", "positive", "classes", "unseen") if name in given})
+    _refuse_settings(given)
+    table, has_y = frame_table(frame), y is not None and label is None
+    label = None if label is None else str(label)
+    try:
+        made = encoded(table, Wanted(NONE) if has_y else wanted, settings.pop("columns", None), label, **settings)
+    except MissingLabelsError as error:
+        advice = 'Type label="NAME" for a column of it, kind="none" to go on without, or wb.load(frame, y).'
+        raise MissingLabelsError(f"{str(error).splitlines()[0]}\n{advice}") from None
+    except DataError as error:
+        raise DataError(as_typed(str(error))) from None
+    for guess in made.facts["guesses"]:
+        inputs.say(as_typed(guess))
+    columns = columns_file.load(made.facts["reread"]["columns"])
+    made = replace(made, name="memory", source="memory", licence="yours")
+    is_plain = _is_plain(columns, table.schema) and len(frame) == made.rows
+    own: Any = made.x
+    if is_plain:
+        own = in_pandas(frame)
+        names = [column.name for column in columns if column.kind == "label"]
+        own = own.drop(columns=[name for name in own.columns if str(name) in names])
+    if has_y:
+        y = inputs.labels_of(y, made.rows)
+        labels, numbers = read_labels(y, wanted, lambda row: f"y[{row}]")
+        made = replace(made, y=numbers, labels=labels)
+    elif made.labels.are_missing:
+        drawn = _with_random_labels(made.x, "memory", "memory")
+        return Loaded(replace(drawn, facts={**made.facts, **drawn.facts}), {}, own, None)
+    else:
+        y = _labels_as_given(made, table, columns)
+    return Loaded(made, {}, own, y, None if is_plain else columns)
+
+
+def _is_plain(columns: Columns, schema: Any) -> bool:
+    """Return whether the matrix of a frame is its numbers as they are, so that estimators take it itself."""
+    return all(
+        column.kind == "label"
+        or (
+            (column.encoding, column.scaling, column.optional) == ("keep", "none", True)
+            and is_number(schema.field(column.name).type)
+        )
+        for column in columns
+    )
+
+
+def _labels_as_given(made: Dataset, table: Any, columns: Columns) -> np.ndarray:
+    """Return the labels of a frame in the type of their column, so that a model predicts such, else as they are named.
+
+    Numbers stay numbers, and rows that are left out leave out their labels.
+    """
+    named = labels_as_named(made)
+    assert columns.label is not None
+    name = columns.label.name
+    texts = next(iter(table.blocks([name])))[name]
+    if made.kind != "classes" or len(texts.codes) != made.rows or (texts.codes < 0).any():
+        return named
+    given = texts.values.to_numpy(zero_copy_only=False)
+    given = (given.astype(str) if given.dtype == object else given)[texts.codes]
+    if str(table.schema.field(name).type) == "bool":
+        return given == "True"
+    return given if len(np.unique(given)) == len(made.classes) else named
 
 
 __all__ = ["Loaded", "labels_as_named", "load", "receive"]

@@ -8,18 +8,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
 from kernels.registry import format_count, unknown_name
 from workbench import models
 from workbench.advising.candidates import is_lazy_exact
 from workbench.advising.source import model_note, suggest_model
-from workbench.api import inputs, loading
+from workbench.api import inputs
+from workbench.api.frame_encoder import FrameEncoder
 from workbench.api.loading import Loaded, as_typed, pop_reading, receive
 from workbench.bridges.sklearn import SparseClassifier, SparseRegressor
 from workbench.bridges.sklearn_base import NO_SEARCH
 from workbench.data import Dataset, StoredRows
 from workbench.data.dataset.targets import refuse_constant
 from workbench.data.errors import DataError, MissingLabelsError
+from workbench.data.tables.frames import is_frame
 from workbench.formats.arrays import library_of
 from workbench.formats.compressed import with_native_order
 from workbench.sweeps.problem import parameters_of_file
@@ -62,7 +65,7 @@ def train(X: Any, y: Any = None, *, model: str | None = None, label: str | None 
     -------
     SparseClassifier, SparseRegressor, or a Pipeline with one as its last step
         With `predict`, `predict_proba` of classes, and `save(folder)`, whose folder `load_model` reads. A pipeline
-        encodes the columns of a frame with text first; its `save` is refused, with what to type instead.
+        encodes the columns of a frame first, where these are not just numbers; it predicts frames with these columns.
 
     Raises
     ------
@@ -109,19 +112,16 @@ def fit_estimator(loaded: Loaded, model: str | None, parameters: dict[str, Any])
     estimator.fit(x, loaded.y)
     seconds = time.perf_counter() - start
     inputs.say(_summary(estimator, x, loaded, seconds) + _loading(seconds))
-    if loaded.encoder is None:
-        estimator.save = Saver(estimator, loaded)
-        return estimator
-    from sklearn.pipeline import Pipeline
-
-    pipeline = Pipeline([("encode", loaded.encoder), ("train", estimator)])
-    pipeline.save = functools.partial(refuse_to_save_pipeline, loaded.label)
-    return pipeline
+    trained = estimator
+    if loaded.columns is not None:
+        trained = Pipeline([("encode", FrameEncoder(loaded.columns)), ("train", estimator)])
+    trained.save = Saver(estimator, loaded)
+    return trained
 
 
 def frames_or_arrays(x: Any) -> bool:
     """Return whether scikit-learn takes this object as it is: a frame, or a NumPy or SciPy array."""
-    return loading.is_frame(x) or library_of(x) in ("numpy", "scipy")
+    return is_frame(x) or library_of(x) in ("numpy", "scipy")
 
 
 def has_estimator(model: str) -> bool:
@@ -185,9 +185,9 @@ def _train_command(loaded: Loaded) -> str:
 
 
 class Saver:
-    """The method `save` of an estimator that `train` returned: writes it to a folder, without pickle.
+    """The method `save` of what `train` returned: writes the estimator to a folder, without pickle.
 
-    It keeps what the labels mean and how the file was read, and none of the rows.
+    It keeps what the labels mean and how the file or frame was read, and none of the rows.
     """
 
     def __init__(self, estimator: Any, loaded: Loaded) -> None:
@@ -198,25 +198,13 @@ class Saver:
         if loaded.settings:
             self.reader = str(loaded.settings["dataset"])
             self.parameters = parameters_of_file(dict.fromkeys(FILES) | dict(loaded.settings))
+        elif "columns" in self.facts.get("reread", {}):
+            self.reader = "table"
 
     def __call__(self, folder: str | Path, force: bool = False) -> None:
         """Write the model to a new folder; ModelFolderError if it exists, unless `force` replaces a model."""
         known = self.labels, self.facts, self.reader, self.parameters
         TrainedModel.of_estimator(self.estimator, *known).save(folder, force)
-
-
-def refuse_to_save_pipeline(label: Any, folder: str | Path, force: bool = False) -> None:
-    """Raise DataError: the encoder of a Pipeline cannot be written without pickle; the message says what to do.
-
-    `label` is the column of labels in the frame, None if they were given beside it. `folder` and `force` are unused.
-    """
-    frame = "frame.assign(y=y)" if label is None else "frame"
-    raise DataError(
-        "A Pipeline encodes the frame by scikit-learn, which a model folder cannot hold without pickle.\n"
-        f'Type {frame}.to_csv("train.csv", index=False); '
-        f'wb.train("train.csv", label="{"y" if label is None else label}").save("model"), '
-        'which keeps the columns too, or import joblib; joblib.dump(model, "model.joblib"), a pickle.'
-    )
 
 
 @functools.cache

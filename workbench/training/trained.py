@@ -35,6 +35,8 @@ from workbench import atomic_files, data, formats, models, ops, spreadsheets
 from workbench.data.dataset.record import compressed
 from workbench.data.errors import MissingLabelsError
 from workbench.data.labels import NONE, Labels, name_of
+from workbench.data.tables.columns import load
+from workbench.data.tables.frames import encode, is_frame
 from workbench.formats.compressed import with_native_order
 from workbench.json_text import Fields, are_whole, check_fields, is_object, is_optional, is_text, is_whole, parsed
 from workbench.models import Model
@@ -311,7 +313,13 @@ class TrainedModel:
     # Predictions
 
     def scores(self, x: Any) -> np.ndarray:
-        """Return scores [rows, outputs] of an array or tensor X; DataError for another number of features."""
+        """Return scores [rows, outputs] of an array, tensor or frame X; DataError for another number of features.
+
+        A frame is encoded by its columns as the table that was trained on.
+        """
+        if is_frame(x) and "columns" in self.facts.get("reread", {}):
+            x = encode(x, load(self.facts["reread"]["columns"]))
+            x = x[:, np.array(self.facts["columns_kept"])] if "columns_kept" in self.facts else x
         x = formats.arrays.host_array(x)
         x = with_native_order(compressed(x) if hasattr(x, "toarray") else np.asarray(x))
         if x.ndim != 2 or x.shape[1] != self.features:

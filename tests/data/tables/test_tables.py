@@ -151,10 +151,13 @@ def test_values_of_a_dictionary_that_no_row_has_are_none(tmp_path):
     assert (made.x.toarray().tolist(), made.classes) == ([[1, 0, 0], [0, 1, 0], [1, 0, 0]], ("3", "7"))
 
 
-def test_lists_in_parquet_are_ignored_unless_they_are_asked_for(tmp_path):
-    columns = {"x": pa.array(["a", "b"]), "tags": pa.array([["u"], ["v", "w"]]), "y": pa.array([0, 1])}
+@pytest.mark.parametrize("lists", [[[0.5], [1.5, 2.5]], [[["u"]], []], [{"a": 1}, {"a": 2}]])
+def test_other_lists_in_parquet_are_ignored_unless_they_are_asked_for(lists, tmp_path):
+    columns = {"x": pa.array(["a", "b"]), "tags": pa.array(lists), "y": pa.array([0, 1])}
     pa.parquet.write_table(pa.table(columns), tmp_path / "x.parquet")
-    assert data.load("table", path=tmp_path / "x.parquet", cache=False).features == 3
+    made = data.load("table", path=tmp_path / "x.parquet", cache=False)
+    assert made.features == 3
+    assert "The column 'tags' holds lists and is left out." in made.facts["guesses"]
     with pytest.raises(DataError, match="column 'tags' holds lists or structures"):
         data.load("table", path=tmp_path / "x.parquet", cache=False, columns={"columns": {"tags": {"kind": "text"}}})
 

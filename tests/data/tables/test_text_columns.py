@@ -149,19 +149,6 @@ def test_hashing_is_said_at_every_door(folder, monkeypatch, capsys, door):
     assert "The words of the column review are hashed into 65,536 buckets" in capsys.readouterr().err
 
 
-def test_text_and_several_values_of_a_frame_are_read_as_in_a_file(folder, capsys):
-    frame = rows().drop(columns=["y"])
-    made, from_file = wb.load(frame, rows().y), load(folder / "a.csv", label="y")
-    said = capsys.readouterr().err
-    assert "Text, counts of its words: review; Several values a row, between '|': tags; numbers as they are" in said
-    words = columns_of(from_file)["review"]["values"]
-    assert made.features == 1 + len(words) + len(TAGS)
-    counts = made.x[:, 1 : 1 + len(words)]
-    assert (counts != from_file.x[:, : len(words)]).nnz == 0
-    first = len(words) + 1
-    assert (made.x[:, first:] != from_file.x[:, first : first + len(TAGS)]).nnz == 0
-
-
 @pytest.mark.parametrize("kept", [[-1], [3, 3], [2, 1], [8], "all", [0.5]])
 def test_kept_buckets_are_ascending_and_in_range(kept):
     with pytest.raises(DataError, match=r"kept of column 'a' is .*; it is a list of buckets"):

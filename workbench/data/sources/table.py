@@ -30,6 +30,7 @@ from workbench.data.tables.guessing import (
     labelled_rows,
     layout_notes,
     nested_note,
+    nested_of,
     opened_table,
     several_notes,
     unit_note,
@@ -45,7 +46,7 @@ class HeldTable:
     def __init__(self, table: Table, names: Sequence[str]) -> None:
         """Read the columns; DataError as the table raises."""
         self._table, self._names = table, names
-        self.path, self.names, self.nested = table.path, table.names, table.nested
+        self.path, self.names, self.kinds = table.path, table.names, table.kinds
         self._block: Block | None = None
         self.is_last_pass = False
         """Whether the next pass is the last one, after which nothing is held."""
@@ -116,11 +117,17 @@ def make(
     and what is no number in a column of numbers.
     """
     with reading(path, TABLE):
+        declared = load(columns)
         layout = dict(zip(LAYOUT, (separator, header, quotes, decimal, encoding), strict=True))
-        learned, facts = _learn_encoding(path, wanted, columns, label, hashed, bins, unlabelled, is_held=True, **layout)
-        parts = list(learned.parts())
-        x, labels = parts[0] if len(parts) == 1 else stack_with_labels(parts, path)
-        made = dataset_of("table", x, labels, wanted, path, learned.table.place)
+        return encoded(opened_table(path, declared, layout), wanted, declared, label, hashed, bins, unlabelled)
+
+
+def encoded(table: Table, wanted: Wanted = GUESSED, columns: Any = None, *given: Any, **named: Any) -> Dataset:
+    """Return the data set of a table, parameters as for `make`; its columns are held in memory for all passes."""
+    learned, facts = _learn_encoding(table, wanted, load(columns), *given, is_held=True, **named)
+    parts = list(learned.parts())
+    x, labels = parts[0] if len(parts) == 1 else stack_with_labels(parts, table.path)
+    made = dataset_of("table", x, labels, wanted, table.path, learned.table.place)
     return dataclasses.replace(made, facts=facts)
 
 
@@ -134,20 +141,22 @@ def blocks(path: str | os.PathLike, wanted: Wanted = GUESSED, **parameters: Any)
     if wanted.kind == "multilabel":
         return blocks_of(make(path, wanted=wanted, **parameters))
     with reading(path, TABLE):
-        learned, facts = _learn_encoding(path, wanted, **parameters)
+        declared = load(parameters.pop("columns", None))
+        layout = {name: parameters.pop(name) for name in LAYOUT if name in parameters}
+        learned, facts = _learn_encoding(opened_table(path, declared, layout), wanted, declared, **parameters)
     return blocks_of_file("table", (RowBlock(*part) for part in learned.parts()), path, facts=facts)
 
 
 def _learn_encoding(
-    path: str | os.PathLike,
+    table: Table,
     wanted: Wanted,
-    columns: str | os.PathLike | Mapping[str, Any] | Columns | None = None,
+    declared: Columns,
     label: str | None = None,
     hashed: int | None = None,
     bins: int | None = None,
     unlabelled: str = "refuse",
+    *,
     is_held: bool = False,
-    **layout: Any,
 ) -> tuple[Learned, dict[str, Any]]:
     """Return (the table with everything that encodes its rows, facts of the data set); parameters as for `make`.
 
@@ -156,8 +165,6 @@ def _learn_encoding(
     """
     if unlabelled not in UNLABELLED:
         raise DataError(f"unlabelled is {unlabelled!r}; expected one of: {', '.join(UNLABELLED)}.")
-    declared = load(columns)
-    table = opened_table(path, declared, layout)
     notes = [decimal_note(table, declared), *layout_notes(table)]
     if wanted.kind != NONE and declared.ignores_others and declared.label and declared.label.name not in table.names:
         raise MissingLabelsError(f"{table.path} has no column {declared.label.name!r}, the labels.\n{ADVICE_LABELS}")
@@ -166,7 +173,7 @@ def _learn_encoding(
     if is_held and not isinstance(table, SparseTable):
         unused = {column.name for column in declared if column.kind == "ignored"}
         names = {*(declared.names if declared.ignores_others else table.names), *filter(None, [label])}
-        table = HeldTable(table, [name for name in table.names if name in names - table.nested - unused])
+        table = HeldTable(table, [name for name in table.names if name in names - nested_of(table) - unused])
     found = guessed(table, declared, label, hashed, bins, guesses_label=wanted.kind != NONE, is_shown=False)
     if found.label is None and wanted.kind != NONE:
         if len(table.names) == 1:

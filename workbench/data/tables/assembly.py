@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 
 from workbench.data.errors import DataError, column_advice, reader_option_advice
-from workbench.data.labels import NONE, Wanted
+from workbench.data.labels import NONE, Wanted, format_names
 from workbench.data.tables.blocks import Block, Table
 from workbench.data.tables.schema import BUCKETS, Column
 from workbench.data.tables.sparse_fields import SparseTable
@@ -628,9 +628,12 @@ def learn(table: Table, columns: tuple[Column, ...], wanted: Wanted) -> Learned:
     found = (column for column in columns if column.kind == "label" and wanted.kind != NONE)
     label = next(found, None)
     if not (features := features_of(columns)):
-        why = f"'workbench data columns {table.path}' says why, and with --out writes a file to change it in"
+        ignored = [column for column in columns if column.kind == "ignored"]
         but = "" if label is None else f" but {label.name!r}"
-        raise DataError(f"{table.path} has no column to learn from: all{but} are ignored. {why}.")
+        reasons = f": {format_names(f'{one.name} ({one.why})' for one in ignored)}" if ignored else ""
+        advice = f"To learn from one: {column_advice(ignored[0].name, kind='number')}." if ignored else ""
+        what = f"{table.path} has no column to learn from: all{but} are ignored{reasons}"
+        raise DataError(f"{what}.\n{advice or 'Give a table with more columns.'}")
     open_ones = {column.name: encoder for column in features if not (encoder := _encoder(column)).is_learned}
     labels = None if label is None else LabelColumn(label, wanted)
     of_label = [] if label is None else [label]
@@ -678,6 +681,22 @@ def _matrix_of_fields(
 def features_of(columns: tuple[Column, ...]) -> list[Column]:
     """Return the columns that become features, in order: all but labels and ignored ones."""
     return [column for column in columns if column.kind not in ("label", "ignored")]
+
+
+def feature_names(columns: tuple[Column, ...]) -> list[str]:
+    """Return the names of the columns of the matrix, such as age, color=red, color missing, text bucket 7."""
+    names: list[str] = []
+    for column in features_of(columns):
+        if column.values is not None:
+            names += [f"{column.name}={value}" for value in column.values]
+        elif column.encoding == "hashed":
+            names += [f"{column.name} bucket {bucket}" for bucket in column.kept or range(column.buckets or BUCKETS)]
+        elif column.edges is not None:
+            names += [f"{column.name} range {place}" for place in range(len(column.edges) + 1)]
+        else:
+            names.append(column.name)
+        names += [] if column.optional else [f"{column.name} missing"]
+    return names
 
 
 def _encoder(column: Column) -> Encoder:

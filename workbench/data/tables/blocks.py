@@ -8,7 +8,7 @@ import functools
 import itertools
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, final
 
 from workbench.data.errors import DataError
@@ -16,7 +16,7 @@ from workbench.data.files.opened import compression_of, open_text, place_at, rea
 from workbench.data.files.reading import reading
 from workbench.data.tables.dialect import BLANKS, Dialect, dialect_of, opened, records, refuse_fault, refuse_repeated
 from workbench.data.tables.json_lines import JsonTable, starts_as_json
-from workbench.data.tables.texts import MISSING_WORDS, Texts, arrow, texts_of
+from workbench.data.tables.texts import MISSING_WORDS, Texts, arrow, kind_of, texts_of
 
 BLOCK_BYTES, BLOCK_BYTES_COLUMN, LARGEST_BLOCK = 1 << 20, 1 << 12, 1 << 28
 """Bytes of text that are split into columns at once, at most so many in a file whose rows are long."""
@@ -33,11 +33,11 @@ Block = dict[str, Texts]
 
 
 class Table(Protocol):
-    """A file of named columns; `nested` names columns of lists or structures, which hold no plain values."""
+    """Named columns of a file or in memory; `kinds` are those of columns whose type tells it (`texts.kind_of`)."""
 
     path: str | os.PathLike
     names: tuple[str, ...]
-    nested: frozenset[str]
+    kinds: Mapping[str, str]
 
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
         """Yield the rows in blocks, in file order: a dict from each column name in `names` to its `Texts`.
@@ -77,7 +77,7 @@ def table_of(
             if packed := compression_of(path):
                 what = f"{path} is a {'Parquet' if is_parquet else 'Feather'} file packed by {packed}"
                 raise DataError(f"{what}; unpack it, its columns are packed by themselves.")
-            return ColumnarTable(path, is_parquet)
+            return columnar_file(path, is_parquet)
         if separator is None and starts_as_json(path):
             return (table := JsonTable(path, optional)).by_fields() or table
         if separator is None and starts_as_arff(path):
@@ -110,12 +110,11 @@ def _column(texts: Texts) -> Any:
 class TextTable:
     """A text file of columns, in UTF-8, packed or not."""
 
-    nested: frozenset[str] = frozenset()
-
     def __init__(self, path: str | os.PathLike, dialect: Dialect) -> None:
         """Store path and layout of a separated text file; nothing is read."""
         self.path, self.dialect = path, dialect
         self.names = dialect.names
+        self.kinds: Mapping[str, str] = {}
 
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
         """Yield the rows in blocks, in file order: a dict of column name to `Texts` for each column in `names`.
@@ -148,7 +147,7 @@ class TextTable:
                 )  # a quote that is never closed makes one value of all that follows
 
     def _batches(self, names: Sequence[str], read: Any) -> Iterator[Any]:
-        """Yield the rows as pyarrow gives them, batches or a table, in the types of `_kinds`.
+        """Yield the rows as pyarrow gives them, batches or a table, in the types of `_types`.
 
         Columns that are taken for fractions and hold something else are text from the row on that was read last.
         Raises DataError for a malformed row or a row longer than a block.
@@ -168,7 +167,7 @@ class TextTable:
                     return
                 except pa.ArrowInvalid as error:
                     if found := re.match(r"In CSV column #([0-9]+): CSV conversion error to double", str(error)):
-                        self._kinds[names[int(found[1])]] = pa.string()
+                        self._types[names[int(found[1])]] = pa.string()
                         continue
                     if "Empty CSV file" in str(error):
                         return
@@ -211,7 +210,7 @@ class TextTable:
             delimiter=dialect.separator, quote_char='"' if dialect.quotes else False, newlines_in_values=dialect.quotes
         )
         convert = csv.ConvertOptions(
-            column_types={name: self._kinds[name] for name in names},
+            column_types={name: self._types[name] for name in names},
             include_columns=names,
             null_values=MISSING_WORDS,
             strings_can_be_null=False,
@@ -220,7 +219,7 @@ class TextTable:
         return read, parse, convert
 
     @functools.cached_property
-    def _kinds(self) -> dict[str, Any]:
+    def _types(self) -> dict[str, Any]:
         """The pyarrow type that each column is read as: fractions as numbers, texts that differ mostly as text.
 
         Others are codes of distinct texts. The first rows tell.
@@ -269,37 +268,23 @@ def _with_point(distinct: Any) -> Any:
 
 @final
 class ColumnarTable:
-    """A Parquet file, or an Arrow file (Feather of version 2)."""
+    """Columns with types: of a Parquet file, an Arrow file (Feather of version 2), or a frame in memory."""
 
-    def __init__(self, path: str | os.PathLike, is_parquet: bool) -> None:
-        """Read column names and nested columns of the schema; DataError if two columns have one name."""
-        self.path, self.is_parquet = path, is_parquet
-        pa = arrow()
-        with pa.OSFile(os.fspath(path)) as file:
-            schema = pa.parquet.read_schema(file) if is_parquet else pa.ipc.open_file(file).schema
-        self.names = tuple(schema.names)
+    def __init__(
+        self, path: str | os.PathLike, schema: Any, blocks: Callable[[Sequence[str]], Iterator[Block]]
+    ) -> None:
+        """Store what yields blocks of the columns that it is given, and the kinds that the schema of pyarrow tells.
+
+        Raises DataError if two columns have one name.
+        """
+        self.path, self._blocks = path, blocks
+        self.names, self.schema = tuple(schema.names), schema
         refuse_repeated(path, self.names)
-        self.nested = frozenset(field.name for field in schema if pa.types.is_nested(field.type))
+        self.kinds: Mapping[str, str] = {field.name: kind for field in schema if (kind := kind_of(field.type))}
 
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
-        """Yield {name: Texts} of the columns `names`, block by block, values as text; DataError if damaged."""
-        with reading(self.path, TABLE), arrow().OSFile(os.fspath(self.path)) as file:
-            for batch in self._batches(file, names):
-                yield {name: texts_of(batch.column(name)) for name in names}
-
-    def _batches(self, file: Any, names: Sequence[str]) -> Iterator[Any]:
-        """Yield the record batches of the opened file; of an Arrow file those with rows, ArrowInvalid if damaged."""
-        pa = arrow()
-        if self.is_parquet:
-            rows = max(1, min(BLOCK_ROWS, BLOCK_VALUES // max(len(names), 1)))
-            yield from pa.parquet.ParquetFile(file).iter_batches(batch_size=rows, columns=list(names))
-            return
-        batches = pa.ipc.open_file(file)
-        for number in range(batches.num_record_batches if names else 0):
-            batch = batches.get_batch(number)
-            batch.validate(full=True)
-            if batch.num_rows:
-                yield batch
+        """Yield {name: Texts} of the columns `names`, block by block; DataError if the file is damaged."""
+        return self._blocks(names)
 
     def place(self, row: int) -> str:
         """Return "path, row N" for the row index N, counted from 0."""
@@ -308,6 +293,36 @@ class ColumnarTable:
     def layout(self) -> dict[str, Any]:
         """Return an empty dict: such a file has no layout parameters."""
         return {}
+
+
+def columnar_file(path: str | os.PathLike, is_parquet: bool) -> ColumnarTable:
+    """Return a Parquet or Arrow file, of which the schema is read; its blocks raise DataError if it is damaged."""
+    pa = arrow()
+    with pa.OSFile(os.fspath(path)) as file:
+        schema = pa.parquet.read_schema(file) if is_parquet else pa.ipc.open_file(file).schema
+
+    def blocks(names: Sequence[str]) -> Iterator[Block]:
+        """Yield {name: Texts} of the columns `names`, block by block; nothing if there are none."""
+        with reading(path, TABLE), pa.OSFile(os.fspath(path)) as file:
+            rows = max(1, min(BLOCK_ROWS, BLOCK_VALUES // max(len(names), 1)))
+            batches = (
+                pa.parquet.ParquetFile(file).iter_batches(batch_size=rows, columns=list(names))
+                if is_parquet
+                else _record_batches(pa.ipc.open_file(file))
+            )
+            for batch in batches if names else ():
+                yield {name: texts_of(batch.column(name)) for name in names}
+
+    return ColumnarTable(path, schema, blocks)
+
+
+def _record_batches(file: Any) -> Iterator[Any]:
+    """Yield the record batches of an opened Arrow file that have rows; ArrowInvalid if damaged."""
+    for number in range(file.num_record_batches):
+        batch = file.get_batch(number)
+        batch.validate(full=True)
+        if batch.num_rows:
+            yield batch
 
 
 # Tables in ARFF, the text format of Weka and OpenML: names and types of columns first, then a row a line.
@@ -332,8 +347,6 @@ def starts_as_arff(path: str | os.PathLike) -> bool:
 class ArffTable:
     """A file in ARFF, in UTF-8, packed or not; `names` are those of its attributes."""
 
-    nested: frozenset[str] = frozenset()
-
     def __init__(self, path: str | os.PathLike) -> None:
         """Read the header: attribute names, the value of each that sparse rows leave out, and the data line.
 
@@ -353,6 +366,7 @@ class ArffTable:
                 if found := _ATTRIBUTE.match(text):
                     self._add(found[1], found[2], number)
         self.names = tuple(self._zeros)
+        self.kinds: Mapping[str, str] = {}
         if not (self.names and self._first):
             raise DataError(f"{path} has no {'@data' if self.names else '@attribute'}; it cannot be read as {ARFF}.")
 

@@ -1,7 +1,8 @@
 """Guesses of the kind of each column of a table, from all of its rows, where nobody states it.
 
-The rules, the first that fits: a column of lists, or without a value, or with one value in all rows, is ignored. One
-called as in `LABELS` is the label, else the only one of two values, else the last one. Numbers (at least nine tenths of
+The rules, the first that fits: a column of structures, or without a value, or with one value in all rows, is ignored.
+Lists of texts or whole numbers are several values a row; a column of the type of categories is one. One called as in
+`LABELS` is the label, else the only one of two values, else the last one. Numbers (at least nine tenths of
 the rows that have a value) are ignored where they are row indices by name, or count the rows; categories where they are
 whole and named or shaped like ids; else kept as they are, or in ranges if `bins` asks for them. Text of four words and
 more is text: a column each of up to 100,000 words, else hashed. Values such as a|b|c are several. Text that is
@@ -12,9 +13,11 @@ currency, groups of digits or a percent sign (`texts.DRESSED`), and may be true 
 """
 
 import dataclasses
+import difflib
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -25,7 +28,18 @@ from workbench.data.tables.blocks import Block, Table, TextTable, table_of
 from workbench.data.tables.columns import LAYOUT, Columns, load
 from workbench.data.tables.schema import Column, Found
 from workbench.data.tables.sparse_fields import SparseTable
-from workbench.data.tables.texts import MISSING_WORDS, Distinct, Texts, arrow, first_row, read_amounts
+from workbench.data.tables.texts import (
+    CATEGORY,
+    LISTS,
+    MISSING_WORDS,
+    NESTED,
+    TIME,
+    Distinct,
+    Texts,
+    arrow,
+    first_row,
+    read_amounts,
+)
 
 # Statistics of the columns of a table, gathered in one pass over all of it, from which their kinds are guessed.
 
@@ -285,12 +299,17 @@ def decimal_note(table: Table, declared: Columns) -> str:
     return f"Numbers are read with a decimal comma: 3,5 is 3.5. As text: {advice}"
 
 
+def nested_of(table: Table) -> set[str]:
+    """Return the names of the columns of structures, or of lists of these or of fractions, which are left out."""
+    return {name for name, kind in table.kinds.items() if kind == NESTED}
+
+
 def nested_note(table: Table) -> str:
     """Return the notice that names the columns of lists or structures, which are ignored; "" if there are none."""
-    if not table.nested:
+    if not (nested := sorted(nested_of(table))):
         return ""
-    names = format_names(map(repr, sorted(table.nested)))
-    are = f"columns {names} hold lists and are" if len(table.nested) > 1 else f"column {names} holds lists and is"
+    names = format_names(map(repr, nested))
+    are = f"columns {names} hold lists and are" if len(nested) > 1 else f"column {names} holds lists and is"
     return f"The {are} left out."
 
 
@@ -323,7 +342,7 @@ class LabelledRows:
     def __init__(self, table: Table, label: Column, missing: tuple[str, ...]) -> None:
         """Wrap `table`, whose labels are missing where they are in `missing`."""
         self._table, self._label, self._missing = table, label.name, missing
-        self.path, self.names, self.nested = table.path, table.names, table.nested
+        self.path, self.names, self.kinds = table.path, table.names, table.kinds
 
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
         """Yield the blocks of the table without rows whose label is missing: {name: Texts} of `names`.
@@ -384,7 +403,7 @@ def guessed(
     if declared.ignores_others:
         by_name |= {name: Column(name, "ignored", why="not named") for name in others}
         others = []
-    seen = survey(table, [name for name in others if name not in table.nested], is_shown)
+    seen = survey(table, [name for name in others if table.kinds.get(name) != NESTED], is_shown)
     if any(not column.rows for column in seen.values()):
         raise DataError(f"{table.path} holds {'a header and ' if table.layout().get('header') else ''}no rows.")
     has_label = not guesses_label or any(one.kind == "label" for one in by_name.values())
@@ -406,27 +425,28 @@ def _guesses(
 
     Nested columns, which `seen` does not have, are ignored.
     """
-    label, why = (None, "") if has_label else _label_of([name for name in names if name in seen], seen)
+    label, why = (None, "") if has_label else _label_of([name for name in names if name in seen], seen, table.kinds)
     guesses = {}
     for name in names:
-        if name in table.nested:
+        if table.kinds.get(name) == NESTED:
             guesses[name] = Column(name, "ignored", why="holds lists or structures")
         elif name == label:
             guesses[name] = Column(name, "label", why=why, found=seen[name].found())
         else:
-            column = _guess(name, seen[name], bins)
+            column = _guess(name, seen[name], bins, table.kinds.get(name, ""))
             most = 0 if column.kind != "number" or seen[name].missing else -1
             is_optional = column.kind != "ignored" and seen[name].missing > (most or MOSTLY_MISSING * seen[name].rows)
             guesses[name] = dataclasses.replace(column, found=seen[name].found(), optional=is_optional)
     return guesses
 
 
-def _label_of(names: Sequence[str], seen: Mapping[str, Seen]) -> tuple[str | None, str]:
+def _label_of(names: Sequence[str], seen: Mapping[str, Seen], kinds: Mapping[str, str]) -> tuple[str | None, str]:
     """Return (guessed label column, reason): by its name, else the only column of two values, else the last.
 
-    `names` are the candidates in file order. Returns (None, "") for a table of a single column, or if the last column
-    would be taken but lacks values or is a time by its name.
+    `names` are those of all columns, of which lists are no candidates. Returns (None, "") for a table of a single
+    column, or if the last one would be taken but lacks values or is a time by its name or type.
     """
+    names = [name for name in names if kinds.get(name) != LISTS]
     lower = {name.casefold(): name for name in reversed(names) if seen[name].present}
     if by_name := [lower[name] for name in LABELS if name in lower]:
         others = f"; also called like one: {format_names(by_name[1:])}" if len(by_name) > 1 else ""
@@ -439,7 +459,7 @@ def _label_of(names: Sequence[str], seen: Mapping[str, Seen]) -> tuple[str | Non
         return pairs[0], "the only column of two values"
     if len(two) == 1 and seen[two[0]].missing <= MOSTLY_LABELLED * seen[two[0]].rows:
         return two[0], "the only column of two values"
-    if seen[names[-1]].missing or TIME_NAME.search(names[-1]):
+    if seen[names[-1]].missing or TIME_NAME.search(names[-1]) or kinds.get(names[-1]) == TIME:
         return None, ""
     return names[-1], f"the last column; of two values are: {format_names(pairs)}" if pairs else "the last column"
 
@@ -518,16 +538,20 @@ def hashed_notes(columns: Columns) -> list[str]:
     return notes
 
 
-def _guess(name: str, seen: Seen, bins: int | None) -> Column:
+def _guess(name: str, seen: Seen, bins: int | None, kind: str) -> Column:
     """Return the guessed `Column` (kind, encoding, reason) of one column from its statistics over all rows.
 
-    `bins` is the number of ranges if it is numeric.
+    `bins` is the number of ranges if it is numeric, `kind` what its type tells.
     """
     is_different = not seen.is_least and seen.distinct == seen.present >= ROWS_OF_IDENTIFIER
     if not seen.present:
         return Column(name, "ignored", why="no value")
     if seen.distinct == 1 and not seen.missing:
         return Column(name, "ignored", why="one value in all rows")
+    if kind == LISTS:
+        return Column(name, "category", "multi-hot", why="lists of values")
+    if kind == CATEGORY:
+        return _hashed_if_many(name, seen, "a category by its type")
     if seen.are_numbers:
         found = _guess_numbers(name, seen, is_different, bins)
         is_amount = seen.amount and seen.not_number is None and found.kind == "number"
@@ -613,16 +637,24 @@ def _refuse_unknown(table: Table, names: Mapping[str, Any], source: str) -> None
 
 
 def _refuse_nested(table: Table, by_name: Mapping[str, Column], label: str | None) -> None:
-    """Raise DataError if the label, or a declared column that is not ignored, contains lists or structures."""
-    wanted = [name for name in table.nested if name == label or by_name.get(name, IGNORED).kind != "ignored"]
-    if wanted:
+    """Raise DataError if the label contains lists, or a declared column that is not ignored structures."""
+    nested = nested_of(table)
+    wanted = [name for name in nested if name == label or by_name.get(name, IGNORED).kind != "ignored"]
+    if wanted or (wanted := [name for name in filter(None, [label]) if table.kinds.get(name) == LISTS]):
         hint = "expected a label in each row" if wanted[0] == label else 'say kind = "ignored"'
         raise DataError(f"{table.path}: column {wanted[0]!r} holds lists or structures; {hint}.")
 
 
+def refuse_label(path: str | os.PathLike, label: str, names: Collection[str]) -> None:
+    """Raise DataError, which proposes the nearest name, if `label` is none of the `names` of the columns of `path`."""
+    if label not in names:
+        near = [*difflib.get_close_matches(label, names, 1), *reversed([*names])][0]
+        what = f"{path} has no column {label!r}; expected one of: {format_names(names)}"
+        raise DataError(f'{what}.\nType --label {shlex.quote(near)} (in Python label="{near}").')
+
+
 def _refuse_label(table: Table, label: str, declared: Column | None) -> None:
     """Raise DataError if `label` is not a column of the table, or another column is declared as the label."""
-    if label not in table.names:
-        raise DataError(f"label is {label!r}; the columns of {table.path} are {format_names(table.names)}.")
+    refuse_label(table.path, label, table.names)
     if declared is not None and declared.name != label:
         raise DataError(f"label is {label!r}, and in {declared.name!r} of the columns too; keep one of the two.")

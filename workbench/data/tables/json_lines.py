@@ -4,20 +4,21 @@ pandas writes them by default; or rows, in a field `data` beside `columns`, as p
 that is an array of objects, or by their numbers.
 
 Values become the texts that they are written as; a field that an object lacks, or that is null, is missing. Values of
-an object within a row are columns as `user.age`; columns of arrays are `nested`, which a table leaves out.
+an object within a row are columns as `user.age`. An array of texts, whole numbers or truth is several values of a row;
+columns of other arrays are left out.
 """
 
 import itertools
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, final
 
 from workbench.data.errors import DataError
 from workbench.data.files.opened import open_text, place_in, read_head
 from workbench.data.files.reading import reading
 from workbench.data.tables.sparse_fields import SparseTable, is_sparse
-from workbench.data.tables.texts import Texts, arrow, texts_of
+from workbench.data.tables.texts import BETWEEN, LISTS, NESTED, Texts, arrow, texts_of
 
 HEAD = 1 << 12
 ROWS_AT_ONCE = 1 << 15
@@ -37,7 +38,7 @@ class JsonTable:
     """A file of JSON objects, in UTF-8, packed or not; `names` are those of the fields of all rows, as they come."""
 
     def __init__(self, path: str | os.PathLike, optional: Sequence[str] = ()) -> None:
-        """Read the file once for its column names, in order of first appearance, and the names of columns with arrays.
+        """Read the file once for its column names, in order of first appearance, and the kinds of columns with arrays.
 
         Names in `optional` that do not occur come last.
         Raises DataError with the line for invalid JSON, or if there are no fields.
@@ -46,13 +47,16 @@ class JsonTable:
         self._is_array = read_head(path, HEAD).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"["
         self._has_columns = False
         names: dict[str, None] = {}
-        nested = set[str]()
+        kinds: dict[str, str] = {}
         self._count = self._fields = 0
         for row in self.rows():
             names.update(dict.fromkeys(row))
             self._count, self._fields = self._count + 1, self._fields + len(row)
-            nested |= {name for name, value in row.items() if isinstance(value, list)}
-        self.names, self.nested = tuple(names | dict.fromkeys(optional)), frozenset(nested)
+            for name, value in row.items():
+                if isinstance(value, list) and kinds.get(name) != NESTED:
+                    kinds[name] = LISTS if all(isinstance(part, str | int | None) for part in value) else NESTED
+        self.names = tuple(names | dict.fromkeys(optional))
+        self.kinds: Mapping[str, str] = kinds
         if not names:
             raise DataError(f"{path} holds no fields; a table has a column of values at least.")
 
@@ -214,11 +218,13 @@ def _flat(row: dict[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _text(value: Any) -> str | None:
-    """Return a JSON value as text, whole floats without a point; None for null.
+    """Return a JSON value as text, whole floats without a point, arrays with `BETWEEN` in between; None for null.
 
-    >>> _text(True), _text(2.0), _text(7), _text("a"), _text(None)
-    ('true', '2', '7', 'a', None)
+    >>> _text(True), _text(2.0), _text(7), _text("a"), _text(None), _text(["a", None, 3])
+    ('true', '2', '7', 'a', None, 'a|3')
     """
+    if isinstance(value, list):
+        return BETWEEN.join(filter(None, map(_text, value)))
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float) and value.is_integer():

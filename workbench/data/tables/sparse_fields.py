@@ -6,7 +6,7 @@ from typing import Any, final
 
 import numpy as np
 
-from workbench.data.tables.texts import Texts, WrongValueError, arrow, texts_of
+from workbench.data.tables.texts import NESTED, Texts, WrongValueError, arrow, texts_of
 
 FEWEST_NAMES, FULLEST = 32, 0.25
 """Names that a table has at least, and share of rows x names that have a field at most, to be held by its fields."""
@@ -25,7 +25,7 @@ class SparseTable:
     def __init__(self, path: str | os.PathLike, names: Sequence[str], rows: int, place: Callable[[int], str]) -> None:
         """Set up a table of `rows` rows without fields; `place` says where a row (index from 0) stands."""
         self.path, self.names, self.rows = path, tuple(names), rows
-        self.nested: frozenset[str] = frozenset()
+        self.kinds: Mapping[str, str] = {}
         self.place = place
         self._fields: Mapping[str, tuple[np.ndarray, Any]] = {}
 
@@ -33,8 +33,8 @@ class SparseTable:
     def of_rows(cls, table: Any, rows: int, text_of: Callable[[Any], str | None]) -> "SparseTable":
         """Return a JSON table of `rows` rows by its fields; `text_of` gives the text of a value, None for missing."""
         made = cls(table.path, table.names, rows, table.place)
-        made.nested = table.nested
-        place = {name: number for number, name in enumerate(table.names) if name not in table.nested}
+        made.kinds = table.kinds
+        place = {name: number for number, name in enumerate(table.names) if table.kinds.get(name) != NESTED}
         parts = list(_columnar(table.rows(), place, text_of))
         of_name = np.concatenate([part[0] for part in parts])
         of_row = np.concatenate([part[1] for part in parts])
@@ -53,7 +53,7 @@ class SparseTable:
         rows, texts = self.present(label)
         kept = rows[texts.cleaned(missing).codes >= 0]
         made = SparseTable(self.path, self.names, len(kept), lambda row: self.place(int(kept[row])))
-        made.nested = self.nested
+        made.kinds = self.kinds
         new = np.full(self.rows, -1, np.int32)
         new[kept] = np.arange(len(kept), dtype=np.int32)
         flags = {name: new[of_row] >= 0 for name, (of_row, _) in self._fields.items()}

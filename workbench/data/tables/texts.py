@@ -128,21 +128,96 @@ def coded(column: Any) -> Texts:
     return Texts(column.dictionary, codes) if is_distinct else Texts(column.dictionary, np.empty(0)).take(codes)
 
 
+CATEGORY, LISTS, TIME, NESTED = "category", "lists", "time", "nested"
+"""Kinds of columns that their type tells: a dictionary, lists of values, dates or times, structures or other lists."""
+BETWEEN = "|"
+"""Sign between the values of a list as text."""
+UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+"""Units of durations in a second."""
+
+
+def kind_of(of: Any) -> str:
+    """Return the kind of a column that its pyarrow type tells, "" if its values tell: numbers, truth and text."""
+    types = arrow().types
+    if hasattr(of, "storage_type"):
+        return kind_of(of.storage_type)
+    if types.is_dictionary(of):
+        return CATEGORY
+    if types.is_nested(of):
+        inner = of.value_type if _is_list(of) else of
+        inner = inner.value_type if types.is_dictionary(inner) else inner
+        flat = types.is_integer(inner) or types.is_boolean(inner) or types.is_null(inner) or _is_string(inner)
+        return LISTS if flat else NESTED
+    return TIME if types.is_temporal(of) and not types.is_duration(of) else ""
+
+
+def is_number(of: Any) -> bool:
+    """Return whether a pyarrow type is one of whole numbers, floating-point numbers or truth."""
+    types = arrow().types
+    return bool(types.is_integer(of) or types.is_floating(of) or types.is_boolean(of))
+
+
+def _is_list(of: Any) -> bool:
+    """Return whether a pyarrow type is one of lists."""
+    types = arrow().types
+    return bool(types.is_list(of) or types.is_large_list(of) or types.is_fixed_size_list(of))
+
+
+def _is_string(of: Any) -> bool:
+    """Return whether a pyarrow type is one of strings."""
+    types = arrow().types
+    return bool(types.is_string(of) or types.is_large_string(of) or types.is_string_view(of))
+
+
+def _text_of_times(column: Any) -> Any:
+    """Return dates or times as strings, without zeros behind the date or behind whole seconds."""
+    texts = column.cast(arrow().string())
+    for zeros, rest in ((r"\.0+$", ""), (r"(\.[0-9]*[1-9])0+$", r"\1"), (r" 00:00:00$", "")):
+        texts = arrow().compute.replace_substring_regex(texts, zeros, rest)
+    return texts
+
+
+def _plain(column: Any) -> Any:
+    """Return a pyarrow array as one of numbers or strings, or a dictionary of these.
+
+    Truth is True and False, a duration its seconds, a list its values with `BETWEEN` between them.
+    """
+    pa = arrow()
+    types, of = pa.types, column.type
+    if hasattr(of, "storage_type"):
+        return _plain(column.storage)
+    if types.is_dictionary(of):
+        values = _plain(column.dictionary)
+        return values.take(column.indices) if values.null_count else type(column).from_arrays(column.indices, values)
+    if types.is_integer(of) or types.is_string(of):
+        return column
+    if types.is_floating(of) or types.is_decimal(of):
+        return column.cast(pa.float64(), safe=False)
+    if types.is_boolean(of):
+        return pa.compute.if_else(column, "True", "False")
+    if types.is_duration(of):
+        return pa.compute.divide(column.cast(pa.int64()).cast(pa.float64(), safe=False), float(UNITS[of.unit]))
+    if _is_list(of):
+        texts = _plain(column.flatten())
+        texts = texts.dictionary.take(texts.indices) if types.is_dictionary(texts.type) else texts
+        ends = pa.compute.cumulative_sum(pa.compute.list_value_length(column).fill_null(0).cast(pa.int32()))
+        lists = pa.ListArray.from_arrays(
+            pa.concat_arrays([pa.array([0], pa.int32()), ends]), texts.cast(pa.string()).fill_null("")
+        )
+        return pa.compute.if_else(column.is_valid(), pa.compute.binary_join(lists, BETWEEN), None)
+    return _text_of_times(column) if types.is_temporal(of) else column.cast(pa.string())
+
+
 def texts_of(column: Any) -> Texts:
-    """Return a pyarrow array of any flat type as `Texts`: text and numbers as they are, all else as text.
+    """Return a pyarrow array of any type but structures as `Texts`: text and numbers as they are, all else as text.
 
     Columns of fractions are not made distinct.
     """
     pa = arrow()
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-    types, of = pa.types, column.type
-    if types.is_dictionary(of):
-        if types.is_string(of.value_type) and not column.dictionary.null_count:
-            return coded(column)
-        column, of = column.dictionary_decode(), of.value_type
-    if types.is_floating(of) or types.is_decimal(of):
-        column = column.cast(pa.float64(), safe=False)
+    column = _plain(column)
+    if pa.types.is_floating(column.type):
         present = pa.compute.and_(column.is_valid(), pa.compute.invert(pa.compute.is_nan(column).fill_null(True)))
         present = present.to_numpy(zero_copy_only=False)
         if present.all():
@@ -150,10 +225,9 @@ def texts_of(column: Any) -> Texts:
         codes = np.cumsum(present, dtype=np.int32) - np.int32(1)
         codes[~present] = -1
         return Texts(column.filter(pa.array(present)), codes)
-    if types.is_boolean(of):
-        column = pa.compute.if_else(column, "True", "False")
-    elif not (types.is_integer(of) or types.is_string(of)):
-        column = column.cast(pa.string())
+    if pa.types.is_dictionary(column.type) and not pa.types.is_string(column.type.value_type):
+        column = column.dictionary.take(column.indices)
+        return texts_of(column)
     return coded(column)
 
 
