@@ -117,7 +117,7 @@ def test_a_saved_model_takes_every_format_and_type_that_its_estimator_takes(dtyp
 def test_sparse_columns_beside_text_are_encoded():
     frame = WITH_AGE.assign(plan=np.array(["x", "y"])[Y])
     made = wb.load(frame, Y)
-    assert made.x.shape == (120, 6)
+    assert made.x.shape == (120, 3 + 1 + 3)
     assert wb.train(frame, Y, random_state=0).score(frame, Y) == 1
 
 
