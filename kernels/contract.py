@@ -1,7 +1,7 @@
 """The Kernel record, and the validation of kernels when they are registered and of their operands when they are called.
 
 How to add a kernel. Write one file in the folder of its kind (`products`, `gradients`, `updates`, `rows`, `convert`,
-`losses`, `vendor`); `products/csr_dense.py` is the one to copy. In this order:
+`losses`, `factors`, `vendor`); `products/csr_dense.py` is the one to copy. In this order:
 
 1. the module docstring: the formula, then the headings of `HEADINGS`, and no other prose;
 2. `reference`: plain Python loops, the definition, never optimised;

@@ -349,7 +349,7 @@ def registry_of(kind: str) -> "Registry[Any]":
     return next(registry for registry in registries if registry.kind == kind)
 
 
-FOLDERS = ("products", "gradients", "updates", "rows", "convert", "losses", "vendor")
+FOLDERS = ("products", "gradients", "updates", "rows", "convert", "losses", "factors", "vendor")
 _kernels: "Registry[Kernel]" = Registry("kernel", tuple(f"kernels.{folder}" for folder in FOLDERS), KernelError)
 register, names, get, unavailable = _kernels.register, _kernels.names, _kernels.get, _kernels.unavailable
 

@@ -29,8 +29,8 @@ from numba.extending import intrinsic
 
 from kernels._compat.numba_internals import cgutils
 from kernels.formula import Float
-from kernels.vector.operands import Array, Int, Row, Vectors, argument
-from kernels.vector.tiles import Cut, Tile, full_lanes, gathers, register_bytes
+from kernels.vector.operands import Array, Int, Row, Scratch, Vectors, argument
+from kernels.vector.tiles import LINE, Cut, Tile, full_lanes, gathers, register_bytes
 
 I8, I32, I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 
@@ -408,6 +408,52 @@ class Lane:
         if self.tile.lanes > 1:
             value = self.builder.extract_element(value, I32(0))
         return self.float(value)
+
+    def totals(self, vectors: list[Float]) -> Float:
+        """Emit the sum over the lanes of each of 1, 2, 4, ... vectors; return the sums as one vector, of one a scalar.
+
+        Lanes beyond the edge are not left out: they must be zero, as loaded ones are. Sums of neighbouring lanes of two
+        vectors become one vector, and so on: of 8 vectors 16 shuffles instead of 32.
+        """
+        values, lanes = [each.value for each in vectors], self.tile.lanes
+        if lanes == 1 < len(values):
+            single = [ir.VectorType(value.type, 1) for value in values]
+            places = zip(values, single, strict=True)
+            values = [
+                self.builder.insert_element(ir.Constant(kind, ir.Undefined), value, I32(0)) for value, kind in places
+            ]
+        while lanes > 1 < len(values):
+            values = [self._neighbours_added(*pair) for pair in zip(values[::2], values[1::2], strict=True)]
+            lanes //= 2
+        while len(values) > 1:
+            values = [self._joined(*pair) for pair in zip(values[::2], values[1::2], strict=True)]
+        value = values[0]
+        while lanes > 1:
+            value = self._neighbours_added(value, value, value.type.count // 2)
+            lanes //= 2
+        is_vector = isinstance(value.type, ir.VectorType)
+        return self.float(self.builder.extract_element(value, I32(0)) if is_vector and len(vectors) == 1 else value)
+
+    def _neighbours_added(self, one: ir.Value, other: ir.Value, count: int | None = None) -> ir.Value:
+        """Emit the sums of lanes 0 and 1, 2 and 3, ... of `one` and then of `other`; the first `count` of them."""
+        count = count or one.type.count
+        kind = ir.VectorType(I32, count)
+        chosen = [ir.Constant(kind, list(range(first, 2 * count, 2))) for first in (0, 1)]
+        return self.builder.fadd(*(self.builder.shuffle_vector(one, other, lanes) for lanes in chosen))
+
+    def one_of(self, numbers: Float, place: int) -> Float:
+        """Emit number `place` of a vector of any length in every lane of the tile; a scalar is spread."""
+        if not isinstance(numbers.value.type, ir.VectorType):
+            return self.float(self.spread(numbers.value))
+        if self.tile.lanes == 1:
+            return self.float(self.builder.extract_element(numbers.value, I32(place)))
+        return self.float(self._chosen(numbers.value, [place] * self.tile.lanes))
+
+    def scratch(self, columns: int) -> "Scratch":
+        """Emit a row of `columns` elements, at most, on the stack of the function; its contents are undefined."""
+        place = cgutils.alloca_once(self.builder, ir.ArrayType(self.element, columns))
+        place.align = LINE
+        return Scratch(self, self.builder.bitcast(place, self.element.as_pointer()))
 
 
 def _loaded(term: tuple[Float | None, Row]) -> tuple[Float | None, list[Float]]:

@@ -176,6 +176,18 @@ class Row:
             self.lane.prefetch(self.lane.builder.gep(self.pointer, [I64(offset)]))
 
 
+@dataclass(frozen=True)
+class Scratch:
+    """A row of the lane's width on the stack, for vectors that live as long as the work on one row."""
+
+    lane: "Lane"
+    data: ir.Value
+
+    def row(self, j: Int) -> Row:
+        """Return the `Row` from column `j` on; its columns are those of the lane, so there is nothing to check."""
+        return Row(self.lane, self.lane.builder.gep(self.data, [j.value]), lambda verb: None)
+
+
 class Array:
     """An array argument: elements by `a[k]`, rows of a two-dimensional one by `a.row(r, j)`."""
 

@@ -1,0 +1,1 @@
+"""Factors of rows by alternating least squares: with the other side fixed, every row is a least-squares problem."""
