@@ -45,13 +45,14 @@ def _at_least_0(example: float) -> Range:
 
 _BELOW_1 = Range("0 or more and below 1", 0.9, "0 <= {0} < 1")
 _LIMIT = Range("0 or more, infinite for none", math.inf, "{0} >= 0")
+_FINITE = Range("a finite number", 1.0, "-inf < {0} < inf")
 _LENGTH = Range("a whole number, 0 or more", 1, "{0} >= 0")
 
 RANGES = {
     "learning_rate": _at_least_0(0.1),
     "decay": _at_least_0(0.0),
     "decoupled": _at_least_0(0.0),
-    "rescale": Range("a finite number", 1.0, "-inf < {0} < inf"),
+    "rescale": _FINITE,
     "beta": _at_least_0(0.9),
     "beta1": _BELOW_1,
     "beta2": _BELOW_1,
@@ -60,13 +61,16 @@ RANGES = {
     "clip_weights": _LIMIT,
     "epsilon": _at_least_0(1e-7),
     "l1": _at_least_0(0.0),
+    **dict.fromkeys(("weight_scale", "weight_shift", "target_scale", "target_shift"), _FINITE),
+    "steps": _LENGTH,
+    "first": _LENGTH,
     "n_rows": _LENGTH,
     "n_columns": _LENGTH,
     "step": Range("a whole number, 1 or more", 1, "True"),  # a step below 1 is refused by the rules that divide by it
 }
 """Values that the numbers among the operands may have, by name."""
 
-WHOLE = {"n_rows", "n_columns", "step"}
+WHOLE = {"n_rows", "n_columns", "step", "steps", "first"}
 """Numbers that must be whole."""
 
 WHOLE_TYPES = frozenset((int, bool, *(np.dtype(code).type for code in "bhilqBHILQ?")))

@@ -43,6 +43,7 @@ _PUBLIC = {
     "FactorizationMachineClassifier": "workbench.bridges.sklearn",
     "FactorizationMachineRegressor": "workbench.bridges.sklearn",
     "Race": "workbench.advising.racing",
+    "Recommender": "workbench.recommend.recommender",
     "Result": "workbench.api.results",
     "SparseClassifier": "workbench.bridges.sklearn",
     "SparseClassifierCV": "workbench.bridges.sklearn",

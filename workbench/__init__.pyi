@@ -21,6 +21,7 @@ from workbench.bridges.sklearn import SparseClassifierCV as SparseClassifierCV
 from workbench.bridges.sklearn import SparseRegressor as SparseRegressor
 from workbench.data import DataError as DataError
 from workbench.data import Dataset as Dataset
+from workbench.recommend.recommender import Recommender as Recommender
 from workbench.training.trained import load_model as load_model
 
 __version__: str

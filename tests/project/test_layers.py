@@ -30,6 +30,7 @@ ALLOWED = {
     "workbench.models": {"formats", "ops", "graph", "autodiff", "metrics", "option_text"},
     "workbench.optimizers": {"formats", "ops", "json_text"},
     "workbench.data": {"formats", "option_text", "json_text"},
+    "workbench.recommend": {"formats", "data"},
     "workbench.bridges": {"formats", "ops", "optimizers", "models", "metrics", "data", "training", "option_text"},
     "workbench.measure": {"formats"},
     "workbench.kvstore": {"formats", "ops", "optimizers", "json_text"},
@@ -39,7 +40,7 @@ ALLOWED = {
     },
     "workbench.training": {
         *("formats", "ops", "graph", "autodiff", "executor", "models", "optimizers", "data", "metrics", "json_text"),
-        "spreadsheets",
+        *("spreadsheets", "recommend"),
     },
     "workbench.store": {"json_text"},
     "workbench.analysis": {"store", "measure.posterior", "measure.rounds", "option_text"},
@@ -75,7 +76,7 @@ ALLOWED = {
     "workbench.__main__": {"command"},
     "workbench.api": {
         *("formats", "data", "models", "bridges", "training", "store", "analysis", "plots", "sweeps", "advising"),
-        *("reports", "study", "panels", "option_text"),
+        *("reports", "study", "panels", "option_text", "recommend"),
     },
 }  # fmt: skip
 

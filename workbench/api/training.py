@@ -25,6 +25,8 @@ from workbench.data.errors import DataError, MissingLabelsError
 from workbench.data.tables.frames import is_frame
 from workbench.formats.arrays import library_of
 from workbench.formats.compressed import with_native_order
+from workbench.recommend.recommender import MODELS as RECOMMENDERS
+from workbench.recommend.recommender import Recommender
 from workbench.sweeps.problem import parameters_of_file
 from workbench.sweeps.spec import FILES, Configuration, validate_spec
 from workbench.training.trained import TrainedModel
@@ -52,18 +54,19 @@ def train(X: Any, y: Any = None, *, model: str | None = None, label: str | None 
         Labels of a matrix in memory, numbers or text.
     model : str, optional
         Registered model, such as "logistic"; by default the linear model for the labels, of ratings a factorization
-        machine.
+        machine. "als" and "ease" fit a `Recommender` to X, who took what.
     label : str, optional
         Name of the column of labels, of a frame or a table in a file.
     **parameters
-        Parameters of `SparseClassifier` or `SparseRegressor`, such as `search`, `optimizer`, `learning_rate`,
+        Parameters of `SparseClassifier` or `SparseRegressor`, such as `search`, `optimizer`, `learning_rate`, of "als"
+        and "ease" those of `Recommender`,
         `random_state`. With none of them set a linear model on more than 100 rows chooses `alpha` from 8 values on
         held-out rows; the line says which. `search=N` chooses from N, `search=0` trains one setting. Settings of the
         reader of a file, as of `load`, such as `labels="FILE"`.
 
     Returns
     -------
-    SparseClassifier, SparseRegressor, or a Pipeline with one as its last step
+    SparseClassifier, SparseRegressor, a Pipeline with one as its last step, or a Recommender
         With `predict`, `predict_proba` of classes, and `save(folder)`, whose folder `load_model` reads. A pipeline
         encodes the columns of a frame first, where these are not just numbers; it predicts frames with these columns.
 
@@ -79,6 +82,8 @@ def train(X: Any, y: Any = None, *, model: str | None = None, label: str | None 
     >>> model.predict(np.eye(4)).tolist()
     ['a', 'b', 'a', 'b']
     """
+    if model in RECOMMENDERS:
+        return fit_recommender(X, y, str(model), parameters)
     reading = pop_reading(parameters, ESTIMATOR_PARAMETERS)
     try:
         loaded = receive(X, y, label, reading)
@@ -87,6 +92,26 @@ def train(X: Any, y: Any = None, *, model: str | None = None, label: str | None 
     if not loaded.is_labelled:
         raise DataError('X came without labels.\nType wb.train(X, y), or label="NAME" to name a column of a frame.')
     return fit_estimator(loaded, model, parameters)
+
+
+def fit_recommender(source: Any, y: Any, model: str, parameters: dict[str, Any]) -> Recommender:
+    """Fit a recommender to what users took, and print a summary. Raises DataError for labels or unknown parameters."""
+    if y is not None:
+        raise DataError(
+            f'{model} takes no y.\nType wb.train(ratings, model="{model}"), with the values in the ratings.'
+        )
+    known = [name for name in inspect.signature(Recommender).parameters if name != "model"]
+    if unknown := [name for name in parameters if name not in known]:
+        raise DataError(unknown_name("parameter", unknown[0], known))
+    start = time.perf_counter()
+    made = Recommender(model, **parameters).fit(source)
+    users, items = made.seen_.shape
+    inputs.say(
+        f"Trained {model} on {format_count(users, 'user')} x {format_count(items, 'item')}, "
+        f"{format_count(made.seen_.nnz, 'entry')}: {format_count(made.n_iter_, 'iteration')} in "
+        f"{time.perf_counter() - start:.3g} s."
+    )
+    return made
 
 
 def fit_estimator(loaded: Loaded, model: str | None, parameters: dict[str, Any]) -> Any:

@@ -40,6 +40,7 @@ from workbench.data.tables.frames import encode, is_frame
 from workbench.formats.compressed import with_native_order
 from workbench.json_text import Fields, are_whole, check_fields, is_object, is_optional, is_text, is_whole, parsed
 from workbench.models import Model
+from workbench.recommend.recommender import Recommender
 from workbench.training.run import Run
 from workbench.training.setup import Setup
 from workbench.training.training import Training
@@ -527,8 +528,8 @@ def refuse_taken(folder: Path, force: bool) -> None:
         raise ModelFolderError(f"{folder} holds a model already.\nType --force (in Python force=True) to replace it.")
 
 
-def load_model(folder: str | os.PathLike) -> TrainedModel:
-    """Load a model that `TrainedModel.save` wrote.
+def load_model(folder: str | os.PathLike) -> Any:
+    """Load a model that `save` of a trained model, an estimator of `wb.train` or a `Recommender` wrote.
 
     Parameters
     ----------
@@ -537,7 +538,7 @@ def load_model(folder: str | os.PathLike) -> TrainedModel:
 
     Returns
     -------
-    TrainedModel
+    TrainedModel or Recommender
         The model.
 
     Raises
@@ -552,6 +553,8 @@ def load_model(folder: str | os.PathLike) -> TrainedModel:
     workbench.training.trained.ModelFolderError: There is no model in nowhere; expected a folder with model.json.
     """
     folder = Path(folder).expanduser()
+    if "\0" not in os.fspath(folder) and Recommender.is_in(folder):
+        return Recommender.load(folder)
     about, content = _read_folder(folder)
     setup = about["setup"]
     try:

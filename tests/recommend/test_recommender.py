@@ -1,0 +1,305 @@
+"""The recommender: factors equal to float64 loops, EASE equal to its formula, labels, folders and refused input."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+import kernels
+import workbench as wb
+from workbench import data
+from workbench.recommend import als, ease, lists
+from workbench.recommend.interactions import read
+
+OPTIONS = [
+    {},
+    {"alpha": 20.0},
+    {"confidence": "given", "alpha": 20.0},
+    {"frequency_scaling": 1.0},
+    {"feedback": "explicit"},
+    {"feedback": "explicit", "frequency_scaling": 1.0},
+]
+
+
+@pytest.fixture(scope="module")
+def taken() -> sp.csr_array:
+    """Counts of 120 users and 60 items, one user and one item without any."""
+    random = np.random.default_rng(0)
+    counts = random.poisson(np.outer(random.gamma(1.0, 1.0, 120), random.gamma(0.5, 1.0, 60)))
+    counts[7], counts[:, 11] = 0, 0
+    return sp.csr_array(counts.astype(np.float32))
+
+
+def solved(matrix: sp.csr_array, y: np.ndarray, r: wb.Recommender) -> np.ndarray:
+    """The exact factors of each row in float64, by the normal equations of the definition."""
+    counts, y = matrix.toarray().astype(float), y.astype(float)
+    x = np.zeros((len(counts), y.shape[1]))
+    for u, row in enumerate(counts):
+        there = row != 0
+        ridge = r.regularization * max(there.sum(), 1) ** r.frequency_scaling
+        if r.feedback == "explicit":
+            weight, target = there.astype(float), row
+        else:
+            more = r.alpha * row
+            weight = np.where(there, more if r.confidence == "given" else 1 + more, 1.0)
+            target = there.astype(float)
+        x[u] = np.linalg.solve((y.T * weight) @ y + ridge * np.eye(y.shape[1]), y.T @ (weight * target))
+    return x
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_folded_users_are_those_of_float64_loops(taken, options):
+    made = wb.Recommender(factors=12, regularization=0.1, iterations=4, random_state=0, **options).fit(taken)
+    expected = solved(taken, made.item_factors_, made)
+    np.testing.assert_allclose(made._fold(taken), expected, atol=1e-5 * np.abs(expected).max())
+    lists_of_rows = made.recommend(taken[:5], n=60, filter_seen=False)
+    scores = expected[:5] @ made.item_factors_.T
+    np.testing.assert_allclose(lists_of_rows.scores, -np.sort(-scores), atol=1e-4 * np.abs(scores).max())
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_loss_is_that_of_its_definition_and_falls(taken, options):
+    made = wb.Recommender(factors=8, regularization=0.1, random_state=0, **options)
+    weights = als.weights_of(made.feedback, made.confidence, made.alpha)
+    training = als.Factors(taken, 8, 0.1, made.frequency_scaling, weights, 3, 0)
+    losses = []
+    for _ in range(4):
+        training.iterate()
+        x, y = (table.astype(float) for table in training.tables)
+        counts = taken.toarray().astype(float)
+        there = counts != 0
+        error = x @ y.T - (counts if made.feedback == "explicit" else there)
+        more = made.alpha * counts if made.confidence == "given" else 1 + made.alpha * counts
+        weight = there if made.feedback == "explicit" else np.where(there, more, 1.0)
+        penalty = sum((r * (t**2).sum(axis=1)).sum() for r, t in zip(training.ridges, (x, y), strict=True))
+        losses.append((weight * error**2).sum() + penalty)
+        assert training.loss() == pytest.approx(losses[-1], rel=1e-5)
+    assert losses == sorted(losses, reverse=True)
+
+
+def test_three_steps_reach_a_lower_loss_than_three_plain_ones():
+    """Of conjugate gradients that multiply by the Gram matrix, as in other libraries, from the same start."""
+    random = np.random.default_rng(0)
+    chance = 1 / np.arange(1, 401) ** 0.9
+    taken = sp.csr_array((random.random((300, 400)) < 12 * chance / chance.sum()).astype(np.float32))
+    weights = als.weights_of("implicit", "linear", 40.0)
+    training = als.Factors(taken, 16, 1.0, 0.0, weights, 3, 0)
+    x, y = (table.astype(float) for table in training.tables)
+    dense = taken.toarray().astype(float)
+    for _ in range(5):
+        training.iterate()
+        x = plain(dense, x, y)
+        y = plain(dense.T, y, x)
+    theirs = als.Factors(taken, 16, 1.0, 0.0, weights, 3, 0)
+    theirs.tables = [x.astype(np.float32), y.astype(np.float32)]
+    assert training.loss() < theirs.loss()
+
+
+def plain(counts: np.ndarray, x: np.ndarray, y: np.ndarray, steps: int = 3) -> np.ndarray:
+    """Three steps of conjugate gradients without a preconditioner for each row, from x."""
+    x, gram = x.copy(), y.T @ y + np.eye(y.shape[1])
+    for u, row in enumerate(counts):
+        matrix = gram + (y.T * (40 * row)) @ y
+        residual = y.T @ np.where(row > 0, 1 + 40 * row, 0) - matrix @ x[u]
+        p = residual.copy()
+        for _ in range(steps):
+            if residual @ residual < 1e-20:
+                break
+            length = residual @ residual / (p @ matrix @ p)
+            x[u] += length * p
+            new = residual - length * (matrix @ p)
+            p = new + (new @ new) / (residual @ residual) * p
+            residual = new
+    return x
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("factors", 5),
+        ("regularization", 3.0),
+        ("alpha", 7.0),
+        ("iterations", 2),
+        ("random_state", 1),
+        ("feedback", "explicit"),
+        ("confidence", "given"),
+        ("frequency_scaling", 0.5),
+        ("steps", 1),
+    ],
+)
+def test_every_parameter_matters(taken, name, value):
+    usual = {"factors": 6, "iterations": 3, "random_state": 0}
+    one, other = wb.Recommender(**usual).fit(taken), wb.Recommender(**usual | {name: value}).fit(taken)
+    again = wb.Recommender(**usual).fit(taken)
+    np.testing.assert_array_equal(one.item_factors_, again.item_factors_)
+    assert one.item_factors_.shape != other.item_factors_.shape or (one.item_factors_ != other.item_factors_).any()
+
+
+def test_ease_is_its_formula(taken):
+    made = wb.Recommender("ease", regularization=5.0).fit(taken)
+    x = taken.toarray().astype(float)
+    inverse = np.linalg.inv(x.T @ x + 5 * np.eye(60))
+    expected = -inverse / np.diag(inverse)
+    np.fill_diagonal(expected, 0)
+    np.testing.assert_allclose(made.item_weights_, expected, atol=1e-5)
+    np.testing.assert_allclose(made.score([3, 4], [5, 6]), (x @ expected)[[3, 4], [5, 6]], atol=1e-4)
+    best = made.recommend([3], n=4, filter_seen=False)
+    np.testing.assert_allclose(best.scores[0], -np.sort(-(x @ expected)[3])[:4], atol=1e-4)
+    assert made.similar_items(2, 3).items[0].tolist() == np.argsort(-expected[2], kind="stable")[:3].tolist()
+
+
+def test_ease_of_many_items_is_refused_before_anything_is_allocated():
+    wide = sp.csr_array((np.ones(2, np.float32), ([0, 1], [0, 9_999_999])), shape=(2, 10_000_000))
+    with pytest.raises(data.DataError, match=r"EASE needs 400 TB for 10,000,000 items.*at most") as caught:
+        ease.fit(wide, 1.0)
+    assert 'model="als"' in str(caught.value)
+
+
+@pytest.mark.parametrize("filter_seen", [True, False])
+def test_lists_are_those_of_all_scores_sorted(taken, filter_seen, monkeypatch):
+    monkeypatch.setattr(lists, "USERS", 7)
+    monkeypatch.setattr(lists, "ITEMS", 13)
+    made = wb.Recommender(factors=6, random_state=0).fit(taken)
+    scores = made.user_factors_ @ made.item_factors_.T
+    if filter_seen:
+        scores[taken.toarray() > 0] = -np.inf
+    best = made.recommend(n=60, filter_seen=filter_seen)
+    np.testing.assert_allclose(best.scores, -np.sort(-scores), rtol=1e-5, atol=1e-6)
+    rows = np.arange(120)[:, None]
+    there = np.isfinite(best.scores)
+    np.testing.assert_allclose(scores[rows, best.items][there], best.scores[there], rtol=1e-5, atol=1e-6)
+
+
+def frame(taken: sp.csr_array) -> pd.DataFrame:
+    entries = taken.tocoo()
+    made = pd.DataFrame({"user": entries.row, "item": entries.col, "count": entries.data})
+    made["user"] = "u" + made["user"].astype(str)
+    made["timestamp"] = np.random.default_rng(1).random(len(made))
+    return made.assign(title="Title " + made["item"].astype(str))
+
+
+def test_labels_are_the_users_own_and_repeated_pairs_are_summed(taken, tmp_path):
+    table = frame(taken)
+    halves = table.assign(count=table["count"] / 2)
+    twice = pd.concat([halves, halves]).sample(frac=1, random_state=0)
+    one, other = (wb.Recommender(factors=6, random_state=0).fit(each) for each in (table, twice))
+    np.testing.assert_array_equal(one.item_factors_, other.item_factors_)
+    best = one.recommend(["u0", "u1"], n=3)
+    assert best.items.shape == (2, 3)
+    assert not set(best.items[0]) & set(table["item"][table["user"] == "u0"])
+    shown = best.to_frame(["u0", "u1"])
+    assert list(shown.columns) == ["user", "item", "title", "score"]
+    assert (shown["title"] == "Title " + shown["item"].astype(str)).all()
+    table.to_csv(tmp_path / "taken.csv", index=False)
+    read_again = wb.train(tmp_path / "taken.csv", model="als", factors=6, random_state=0)
+    np.testing.assert_array_equal(read_again.recommend(["u0", "u1"], n=3).items, best.items)
+
+
+def test_new_users_are_folded_in_and_taken_in(taken):
+    table = frame(taken)
+    made = wb.Recommender(factors=6, random_state=0).fit(table)
+    new = pd.DataFrame({"user": ["new", "new", "u0"], "item": [3, 4, 5]})
+    before, items = made.recommend(new[:2], n=5), made.item_factors_.copy()
+    made.partial_fit(new)
+    np.testing.assert_array_equal(made.recommend("new", n=5).items, before.items)
+    np.testing.assert_array_equal(made.item_factors_, items)
+    assert made.users_[-1] == "new"
+    assert made.seen_[np.flatnonzero(made.users_ == "u0")[0], 5] >= 1
+
+
+@pytest.mark.parametrize("model", ["als", "ease"])
+def test_a_saved_recommender_answers_the_same(taken, model, tmp_path):
+    made = wb.Recommender(model, random_state=0).fit(frame(taken))
+    made.save(tmp_path / "model")
+    again = wb.load_model(tmp_path / "model")
+    assert again.parameters() == made.parameters()
+    for one, other in zip(made.recommend(n=5), again.recommend(n=5), strict=True):
+        np.testing.assert_array_equal(one, other)
+    with pytest.raises(FileExistsError):
+        made.save(tmp_path / "model")
+    (tmp_path / "model" / "arrays.npz").write_bytes(b"PK")
+    with pytest.raises(data.DataError, match="holds no recommender that can be read"):
+        wb.load_model(tmp_path / "model")
+
+
+@pytest.mark.parametrize("split", ["user", "time"])
+def test_early_stopping_holds_entries_out_and_keeps_the_best(taken, split):
+    made = wb.Recommender(
+        factors=16, iterations=40, early_stopping=True, split=split, random_state=0, regularization=5.0
+    ).fit(frame(taken))
+    recalls = [record["recall at 20"] for record in made.history_]
+    assert made.n_iter_ == len(recalls) < 40
+    assert int(np.argmax(recalls)) == len(recalls) - 4
+
+
+def test_recall_is_the_share_of_what_was_held_out():
+    held = sp.csr_array(np.array([[1, 1, 0, 0], [0, 0, 0, 0], [0, 0, 0, 1]]))
+    assert lists.recall(np.array([[0, 2], [0, 1], [1, 0]]), held) == 0.25
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "message"),
+    [
+        (np.array([[1.0, np.nan], [1, 0]]), {}, "is nan; expected finite"),
+        (np.array([[1.0, -1], [1, 0]]), {}, "is -1; implicit feedback counts from 0"),
+        (np.ones((1, 3)), {}, "1 users, 3 items .*expected at least 2 users"),
+        (np.zeros((3, 3)), {}, "0 entries"),
+        (np.ones(3), {}, "expected a matrix"),
+        (pd.DataFrame({"user": [1, None], "item": [1, 2]}), {}, "has no user in the column 'user'"),
+        (pd.DataFrame({"a": [1]}), {}, "expected user, item"),
+        (np.eye(3), {"early_stopping": True, "split": "time"}, "have no times"),
+        (np.eye(3), {"early_stopping": True}, "cannot be held out"),
+    ],
+)
+def test_input_that_cannot_be_used_is_refused(source, options, message):
+    with pytest.raises(data.DataError, match=message):
+        wb.Recommender(**options).fit(source)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"model": "alx"}, "Unknown model 'alx'. Did you mean 'als'"),
+        ({"factors": 0}, "factors is 0"),
+        ({"alpha": -1}, "alpha is -1"),
+        ({"regularization": 0}, "regularization is 0"),
+        ({"frequency_scaling": 3}, "frequency_scaling is 3"),
+        ({"steps": 1.5}, "steps is 1.5"),
+    ],
+)
+def test_parameters_are_validated(options, message):
+    with pytest.raises(data.DataError, match=message):
+        wb.Recommender(**options)
+
+
+def test_unknown_labels_and_unfitted_models_are_refused(taken):
+    with pytest.raises(data.DataError, match="not fitted"):
+        wb.Recommender().recommend([0])
+    made = wb.Recommender(factors=2).fit(frame(taken))
+    with pytest.raises(data.DataError, match="Unknown user 'nobody'; expected one of 117"):
+        made.recommend("nobody")
+    with pytest.raises(data.DataError, match="Unknown item 999"):
+        made.similar_items(999)
+    with pytest.raises(data.DataError, match="rows have 3 items"):
+        wb.Recommender(factors=2).fit(np.eye(4)).recommend(np.eye(3))
+    with pytest.raises(data.DataError, match=r"Unknown parameter 'factor'\. Did you mean 'factors'"):
+        wb.train(taken, model="als", factor=3)
+
+
+def test_ratings_of_a_data_set_and_zero_counts(tmp_path):
+    path = tmp_path / "ratings.txt"
+    path.write_text("a x 5\na y 3\nb x 4\n")
+    found = read(path)
+    assert found.matrix.toarray().tolist() == [[5, 3], [4, 0]]
+    assert found.users.tolist() == ["a", "b"]
+    zeros = sp.csr_array((np.zeros(1, np.float32), ([0], [1])), shape=(2, 2))
+    assert read(zeros, negative="no").matrix.nnz == 0
+    assert read(zeros).matrix.nnz == 1
+
+
+def test_kernel_refuses_rows_that_are_too_wide():
+    kernel = kernels.get("als_conjugate")
+    arrays = [np.zeros(2, np.int32), np.zeros(0, np.int32), np.zeros(0, np.float32), np.zeros((1, 2049), np.float32)]
+    ones = np.ones(2049, np.float32), np.ones(1, np.float32)
+    with pytest.raises(kernels.KernelError, match="2049 columns; expected at most 2048"):
+        kernel.cpu(*arrays, *ones, 1.0, 0.0, 1.0, 1.0, 3, np.zeros((1, 2049), np.float32))

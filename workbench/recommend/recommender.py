@@ -1,0 +1,486 @@
+"""`Recommender`: fitted to what users took, it says what else they may like."""
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, final
+
+import numpy as np
+import scipy.sparse
+
+from kernels.registry import format_count, unknown_name
+from workbench import atomic_files
+from workbench.data.errors import DataError
+from workbench.recommend import als, ease, lists
+from workbench.recommend.interactions import Interactions, positions, read, require_users
+
+MODELS = ("als", "ease")
+FORM, VERSION = "sparse-workbench recommender", 1
+ABOUT, ARRAYS = "model.json", "arrays.npz"
+FOLD_STEPS = 32
+"""Steps of conjugate gradients for rows that are solved once."""
+HELD, PATIENCE, LENGTH = 0.1, 3, 20
+"""Share of the entries held out, iterations without a better recall before training stops, length of its lists."""
+
+
+class Recommendations(NamedTuple):
+    """The best items of each row: their labels [rows, n], scores float32 [rows, n] and titles, if there are any.
+
+    A row with fewer than n items ends with scores of -inf, whose items mean nothing.
+    """
+
+    items: np.ndarray
+    scores: np.ndarray
+    titles: np.ndarray | None = None
+
+    def to_frame(self, users: Any = None) -> Any:
+        """Return a pandas frame with a row for each: user (or the row's position), item, title and score."""
+        import pandas
+
+        rows, columns = np.nonzero(np.isfinite(self.scores))
+        users = np.arange(len(self.items)) if users is None else np.atleast_1d(np.asarray(users))
+        frame = pandas.DataFrame({"user": users[rows], "item": self.items[rows, columns]})
+        if self.titles is not None:
+            frame["title"] = self.titles[rows, columns]
+        return frame.assign(score=self.scores[rows, columns])
+
+
+@final
+class Recommender:
+    """Recommend items to users from what they took, counted or rated.
+
+    Parameters
+    ----------
+    model : {"als", "ease"}
+        Factors by alternating least squares, sparse and small; or EASE, a dense matrix of items by items.
+    factors : int
+        Length of the vectors of als.
+    regularization : float, optional
+        Above 0; by default 0.01 for als, as in the library implicit, and 500 for ease.
+    alpha : float
+        Factor of the values of implicit feedback, in the confidence of als.
+    iterations : int
+        Times that als improves both sides; at most, with `early_stopping`.
+    random_state : int, optional
+        Seed of the initial factors and of what is held out.
+    feedback : {"implicit", "explicit"}
+        Counts of what was taken, every other pair being a weak no; or ratings, other pairs being unknown.
+    confidence : {"linear", "given"}
+        Confidence of implicit feedback: 1 + alpha * value, or alpha * value as in the library implicit.
+    frequency_scaling : float
+        Power of a row's number of entries that its regularization is multiplied by; 1 is ALS-WR.
+    steps : int
+        Steps of conjugate gradients in a half of an iteration.
+    early_stopping : bool
+        Hold out a tenth of the entries and stop when recall at 20 of these rises no more; the best factors are kept.
+        They have not seen the entries held out.
+    split : {"user", "time"}
+        What is held out: entries of every user at random, or the latest of all, if the data has times.
+    verbose : bool
+        Show a progress bar.
+
+    Attributes
+    ----------
+    user_factors_, item_factors_ : ndarray, float32, [users, factors] and [items, factors]
+        Factors of als; scores are their products. The Gram matrix of the items is diagonal.
+    item_weights_ : ndarray, float32, [items, items]
+        Weights of ease; scores are a user's values times these.
+    users_, items_, titles_ : ndarray or None
+        Labels in the order of the rows and columns, None if they are positions.
+    n_iter_, history_ : int and list of dict
+        Iterations done, and seconds and recall of each.
+
+    Raises
+    ------
+    DataError
+        For a parameter that is not one of these.
+
+    Examples
+    --------
+    >>> import numpy as np, workbench as wb
+    >>> taken = np.kron(np.eye(2), np.ones((5, 4))) - np.eye(10, 8)
+    >>> recommender = wb.Recommender(factors=2, random_state=0).fit(np.maximum(taken, 0))
+    >>> recommender.recommend([0, 6], n=1).items.tolist()
+    [[0], [6]]
+    """
+
+    def __init__(
+        self,
+        model: str = "als",
+        *,
+        factors: int = 64,
+        regularization: float | None = None,
+        alpha: float = 1.0,
+        iterations: int = 15,
+        random_state: int | None = None,
+        feedback: str = "implicit",
+        confidence: str = "linear",
+        frequency_scaling: float = 0.0,
+        steps: int = 3,
+        early_stopping: bool = False,
+        split: str = "user",
+        verbose: bool = False,
+    ) -> None:
+        """Keep and validate the parameters; nothing is computed."""
+        for name, given, known in (
+            ("model", model, MODELS),
+            ("feedback", feedback, ("implicit", "explicit")),
+            ("confidence", confidence, ("linear", "given")),
+            ("split", split, ("user", "time")),
+        ):
+            if given not in known:
+                raise DataError(unknown_name(name, given, known))
+        if regularization is None:
+            regularization = 500.0 if model == "ease" else 0.01
+        for name, value, least in (("factors", factors, 1), ("iterations", iterations, 1), ("steps", steps, 1)):
+            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
+                raise DataError(f"{name} is {value!r}; expected a whole number from {least}.")
+        for name, number in (("regularization", regularization), ("alpha", alpha)):
+            if not isinstance(number, int | float | np.number) or not 0 < number < float("inf"):
+                raise DataError(f"{name} is {number!r}; expected a number above 0.")
+        if not isinstance(frequency_scaling, int | float | np.number) or not 0 <= frequency_scaling <= 2:
+            raise DataError(f"frequency_scaling is {frequency_scaling!r}; expected a number from 0 to 2.")
+        self.model, self.factors, self.regularization, self.alpha = (
+            model,
+            int(factors),
+            float(regularization),
+            float(alpha),
+        )
+        self.iterations, self.random_state, self.feedback = int(iterations), random_state, feedback
+        self.confidence, self.frequency_scaling, self.steps = confidence, float(frequency_scaling), int(steps)
+        self.early_stopping, self.split, self.verbose = bool(early_stopping), split, bool(verbose)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters by name, as they are given to `Recommender`."""
+        return {
+            name: value for name, value in vars(self).items() if not name.startswith("_") and not name.endswith("_")
+        }
+
+    def __repr__(self) -> str:
+        """Return the model and, once it is fitted, the sizes it was fitted to."""
+        if not hasattr(self, "seen_"):
+            return f"Recommender({self.model!r})"
+        users, items = self.seen_.shape
+        return f"Recommender({self.model!r}, {format_count(users, 'user')}, {format_count(items, 'item')})"
+
+    # Fitting
+
+    def fit(self, user_items: Any) -> "Recommender":
+        """Fit the model to what users took.
+
+        Parameters
+        ----------
+        user_items : matrix, frame, path, AnnData or Dataset
+            A matrix [users, items], sparse or dense; a frame with the columns user, item and, if there are such, value,
+            timestamp and title; or the path of a file of these. Repeated pairs are summed. Users without entries get
+            factors of zero.
+
+        Returns
+        -------
+        Recommender
+            Itself.
+
+        Raises
+        ------
+        DataError
+            For NaN, infinite values, negative implicit feedback, fewer than two users, or a matrix of EASE that does
+            not fit into memory.
+        """
+        found = self._read(user_items)
+        require_users(found)
+        held, train = None, found.matrix
+        if self.early_stopping and self.model == "als":
+            train, held = _split(found, self.split, self.random_state)
+        if self.model == "ease":
+            start = time.perf_counter()
+            self.item_weights_ = ease.fit(found.matrix, self.regularization)
+            self.history_ = [{"seconds": time.perf_counter() - start}]
+        else:
+            self._fit_factors(train, held)
+        self.n_iter_ = len(self.history_)
+        self.seen_, self.users_, self.items_, self.titles_ = found.matrix, found.users, found.items, found.titles
+        return self
+
+    def _read(self, source: Any) -> Interactions:
+        """Return the interactions in any source; DataError if they cannot be used."""
+        implicit = 'implicit feedback counts from 0.\nType feedback="explicit" for ratings, which may be negative.'
+        return read(source, negative="" if self.feedback == "explicit" else implicit)
+
+    def _fit_factors(self, matrix: Any, held: Any) -> None:
+        """Train the factors on a CSR matrix, with early stopping if entries are `held` out."""
+        weights = als.weights_of(self.feedback, self.confidence, self.alpha)
+        training = als.Factors(
+            matrix, self.factors, self.regularization, self.frequency_scaling, weights, self.steps, self.random_state
+        )
+        self.history_, best, kept = [], -1.0, None
+        with _progress(self.iterations, self.verbose) as advance:
+            for number in range(self.iterations):
+                start = time.perf_counter()
+                training.iterate()
+                record = {"seconds": time.perf_counter() - start}
+                if held is not None:
+                    record["recall at 20"] = _recall(training.tables[0], training.tables[1], matrix, held)
+                    if record["recall at 20"] > best:
+                        best, kept, at = record["recall at 20"], [table.copy() for table in training.tables], number
+                self.history_.append(record)
+                advance()
+                if held is not None and number - at >= PATIENCE:
+                    break
+        if kept is not None:
+            training.tables = kept
+        self._diagonal = training.finish()
+        self.user_factors_, self.item_factors_ = training.tables
+
+    def _fold(self, matrix: Any) -> np.ndarray:
+        """Return the factors float32 [rows, factors] of CSR rows over the fitted items, which stay as they are."""
+        x = np.zeros((matrix.shape[0], self.factors), np.float32)
+        weights = als.weights_of(self.feedback, self.confidence, self.alpha)
+        ridge = als.ridges(matrix.indptr, self.regularization, self.frequency_scaling)
+        als.solve(matrix, self.item_factors_, self._diagonal, ridge, weights, FOLD_STEPS, x)
+        return x
+
+    def partial_fit(self, user_items: Any) -> "Recommender":
+        """Take in more entries of users who are known or new; the items and what they are worth stay as they are.
+
+        Parameters
+        ----------
+        user_items : as of `fit`
+            Its items must be known. Users of a frame are told by their labels; rows of a matrix are new users.
+
+        Returns
+        -------
+        Recommender
+            Itself.
+        """
+        matrix, labels = self._rows(user_items)
+        known = self.seen_.shape[0]
+        if self.users_ is None or labels is None:
+            places = known + np.arange(matrix.shape[0])
+            users = self.users_
+            if users is not None:
+                raise DataError("The rows came without labels of their users; expected a frame with user and item.")
+        else:
+            new = labels[~np.isin(labels, self.users_)]
+            users = np.concatenate([self.users_, new])
+            places = positions(users, len(users), labels, "user")
+        total = max(known, int(places.max(initial=-1)) + 1)
+        entries = matrix.tocoo()
+        more = scipy.sparse.csr_array(
+            (entries.data, (places[entries.row], entries.col)), shape=(total, matrix.shape[1])
+        )
+        grown = self.seen_.copy()
+        grown.resize(more.shape)
+        self.seen_, self.users_ = scipy.sparse.csr_array(grown + more), users
+        if self.model == "als":
+            table = np.zeros((total, self.factors), np.float32)
+            table[:known] = self.user_factors_
+            table[places] = self._fold(self.seen_[places])
+            self.user_factors_ = table
+        return self
+
+    def _rows(self, source: Any) -> tuple[Any, np.ndarray | None]:
+        """Return (CSR rows over the fitted items, labels of the rows or None) of any source; DataError if unknown."""
+        self._require_fitted()
+        found, items = self._read(source), self.seen_.shape[1]
+        matrix = found.matrix
+        if found.items is not None and self.items_ is not None:
+            columns = positions(self.items_, items, found.items, "item")
+            entries = matrix.tocoo()
+            matrix = scipy.sparse.csr_array(
+                (entries.data, (entries.row, columns[entries.col])), shape=(matrix.shape[0], items)
+            )
+        if matrix.shape[1] != items:
+            raise DataError(f"The rows have {matrix.shape[1]} items; expected {items}, as fitted.")
+        return matrix, found.users
+
+    def _require_fitted(self) -> None:
+        """Raise DataError unless `fit` was called."""
+        if not hasattr(self, "seen_"):
+            raise DataError("The recommender is not fitted.\nType recommender.fit(user_items).")
+
+    # Answers
+
+    def recommend(self, users: Any = None, n: int = 20, filter_seen: bool = True) -> Recommendations:
+        """Return the best items of users: exact, by all scores, which are computed in blocks.
+
+        Parameters
+        ----------
+        users : label, list of labels, or a frame or matrix
+            Users that were fitted (None: all), or the rows of others, as of `fit`, who are folded in.
+        n : int
+            Length of the lists.
+        filter_seen : bool
+            Leave out what a user took.
+
+        Returns
+        -------
+        Recommendations
+            Labels of items [users, n], scores [users, n], and titles.
+        """
+        self._require_fitted()
+        if not isinstance(n, int | np.integer) or n < 1:
+            raise DataError(f"n is {n!r}; expected a whole number from 1.")
+        is_rows = hasattr(users, "iloc") or scipy.sparse.issparse(users) or getattr(users, "ndim", 0) == 2
+        if is_rows:
+            matrix, _ = self._rows(users)
+            x = self._fold(matrix) if self.model == "als" else None
+        else:
+            whole = users is None
+            places = None if whole else positions(self.users_, self.seen_.shape[0], users, "user")
+            matrix = self.seen_ if whole else self.seen_[places]
+            x = None if self.model == "ease" else self.user_factors_ if whole else self.user_factors_[places]
+        scores = lists.of_weights(matrix, self.item_weights_) if x is None else lists.of_factors(x, self.item_factors_)
+        rows, items = matrix.shape
+        return self._named(*lists.best(scores, rows, items, min(int(n), items), matrix if filter_seen else None))
+
+    def similar_items(self, items: Any, n: int = 20) -> Recommendations:
+        """Return the items most like some items: by the cosine of their factors, or by the weights of EASE.
+
+        Parameters
+        ----------
+        items : label or list of labels
+            Items that were fitted.
+        n : int
+            Length of the lists.
+
+        Returns
+        -------
+        Recommendations
+            Labels [items, n], without the item itself, and scores.
+        """
+        self._require_fitted()
+        count = self.seen_.shape[1]
+        places = positions(self.items_, count, items, "item")
+        own = scipy.sparse.csr_array(
+            (np.ones(len(places)), places, np.arange(len(places) + 1)), shape=(len(places), count)
+        )
+        if self.model == "ease":
+            scores = lists.of_weights(own.astype(np.float32), self.item_weights_)
+        else:
+            length = np.linalg.norm(self.item_factors_, axis=1, keepdims=True)
+            unit = self.item_factors_ / np.where(length > 0, length, 1)
+            scores = lists.of_factors(unit[places], unit)
+        return self._named(*lists.best(scores, len(places), count, min(int(n), count), own))
+
+    def score(self, users: Any, items: Any) -> np.ndarray:
+        """Return the scores float32 [pairs] of pairs of a user and an item, by their labels."""
+        self._require_fitted()
+        rows = positions(self.users_, self.seen_.shape[0], users, "user")
+        columns = positions(self.items_, self.seen_.shape[1], items, "item")
+        rows, columns = np.broadcast_arrays(rows, columns)
+        if self.model == "als":
+            return np.einsum("ij,ij->i", self.user_factors_[rows], self.item_factors_[columns])
+        weights = self.item_weights_[:, columns].T
+        return np.asarray(self.seen_[rows].multiply(weights).sum(axis=1), np.float32).ravel()
+
+    def _named(self, places: np.ndarray, scores: np.ndarray) -> Recommendations:
+        """Return lists of positions [rows, n] with the labels and titles of the items."""
+        items = places if self.items_ is None else self.items_[places]
+        return Recommendations(items, scores, None if self.titles_ is None else self.titles_[places])
+
+    # Folders
+
+    def save(self, folder: str | os.PathLike, force: bool = False) -> None:
+        """Write the model to a new folder, which `wb.load_model` reads; nothing in it is a pickle.
+
+        Parameters
+        ----------
+        folder : path
+            The folder. FileExistsError if it exists, unless `force` replaces it.
+        force : bool
+            Replace a folder that exists.
+        """
+        self._require_fitted()
+        arrays = {"indptr": self.seen_.indptr, "indices": self.seen_.indices, "data": self.seen_.data}
+        for name in ("users_", "items_", "titles_"):
+            if (labels := getattr(self, name)) is not None:
+                arrays[name] = labels.astype(str) if labels.dtype.kind == "O" else labels
+        if self.model == "als":
+            arrays |= {name: getattr(self, name) for name in ("user_factors_", "item_factors_", "_diagonal")}
+        else:
+            arrays["item_weights_"] = self.item_weights_
+        about = {"form": FORM, "version": VERSION, "parameters": self.parameters(), "history": self.history_}
+        with atomic_files.replacing_folder(folder, force) as new:
+            (new / ABOUT).write_text(json.dumps(about, indent=1), encoding="utf-8")
+            np.savez(new / ARRAYS, shape=np.array(self.seen_.shape), **arrays)
+
+    @staticmethod
+    def is_in(folder: str | os.PathLike) -> bool:
+        """Return whether a folder holds a saved recommender, valid or not, rather than another model or none."""
+        try:
+            about = json.loads((Path(folder).expanduser() / ABOUT).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return False
+        return isinstance(about, dict) and about.get("form") == FORM
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike) -> "Recommender":
+        """Read a folder that `save` wrote. Raises DataError for a damaged one or one of a newer version."""
+        folder = Path(folder).expanduser()
+        try:
+            about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+            if about["form"] != FORM or about["version"] != VERSION:
+                raise ValueError(f"its form is {about['form']!r}, version {about['version']!r}")
+            made = cls(**about["parameters"])
+            with np.load(folder / ARRAYS, allow_pickle=False) as arrays:
+                found = dict(arrays)
+            entries = (found.pop("data"), found.pop("indices"), found.pop("indptr"))
+            made.seen_ = scipy.sparse.csr_array(entries, shape=tuple(found.pop("shape").tolist()))
+            made.seen_.check_format()
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise DataError(f"{folder} holds no recommender that can be read: {error}") from error
+        made.users_ = made.items_ = made.titles_ = None
+        for name, array in found.items():
+            setattr(made, name, array)
+        made.history_ = about["history"]
+        made.n_iter_ = len(made.history_)
+        return made
+
+
+def _split(found: Interactions, how: str, seed: Any) -> tuple[Any, Any]:
+    """Return (entries to train on, entries held out) as CSR matrices: a tenth of each user's, or the latest."""
+    matrix, count = found.matrix, found.matrix.nnz
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    if how == "time":
+        if found.times is None:
+            raise DataError('split is "time", and the ratings have no times; expected a column timestamp.')
+        is_held = found.times > np.quantile(found.times, 1 - HELD)
+    else:
+        draws = np.random.default_rng(seed).random(count)
+        order = np.lexsort((draws, rows))
+        rank = np.empty(count, np.int64)
+        rank[order] = np.arange(count) - np.repeat(matrix.indptr[:-1], np.diff(matrix.indptr))
+        is_held = rank < np.diff(matrix.indptr)[rows] * HELD
+        is_held &= np.diff(matrix.indptr)[rows] > 1  # a user with one entry keeps it
+    if not is_held.any() or is_held.all():
+        raise DataError(f"Of {format_count(count, 'entry')} a tenth cannot be held out; expected more.")
+    parts = []
+    for chosen in (~is_held, is_held):
+        starts = np.concatenate(([0], np.bincount(rows[chosen], minlength=matrix.shape[0]).cumsum()))
+        entries = matrix.data[chosen], matrix.indices[chosen], starts.astype(matrix.indptr.dtype)
+        parts.append(scipy.sparse.csr_array(entries, shape=matrix.shape))
+    return parts[0], parts[1]
+
+
+def _recall(x: np.ndarray, y: np.ndarray, seen: Any, held: Any) -> float:
+    """Return recall at 20 of the entries held out, for users with such entries; what they took is left out."""
+    rows = np.flatnonzero(np.diff(held.indptr))
+    scores = lists.of_factors(x[rows], y)
+    places, _ = lists.best(scores, len(rows), len(y), min(LENGTH, len(y)), seen[rows])
+    return lists.recall(places, held[rows])
+
+
+@contextmanager
+def _progress(total: int, is_shown: bool) -> Iterator[Any]:
+    """Yield a function that advances a progress bar of `total` steps by one; it does nothing unless `is_shown`."""
+    if not is_shown:
+        yield lambda: None
+        return
+    from rich.progress import Progress
+
+    with Progress() as bar:
+        task = bar.add_task("als", total=total)
+        yield lambda: bar.advance(task)
