@@ -157,6 +157,25 @@ def bench_pytorch(
     _bench(ctx, "pytorch", quick, run, "", shape, threads, "cpu")
 
 
+@bench.command("recommend")
+def bench_recommend(
+    folder: Folder = Path("runs/bench-recommend"),
+    python: Annotated[str, typer.Option(help="Python of an environment that has implicit.")] = sys.executable,
+    rounds: Annotated[int, typer.Option(min=1)] = 1,
+    quick: Quick = False,
+    threads: Threads = None,
+) -> None:
+    """Time factors of what users took, and EASE, against the library implicit and NumPy, at an equal loss.
+
+    Examples
+    --------
+    python -m benchmarks recommend --quick
+    """
+    from benchmarks import recommend
+
+    echo(recommend.run(folder, python, rounds, quick, threads or 1))
+
+
 @bench.command("report")
 def bench_report(run: Path, out: Out = None, markdown: Markdown = False) -> None:
     """Write what was to be reached and what was, the charts, and every configuration.

@@ -26,7 +26,7 @@ SMALLER = {
         'format="csr", update="lazy", rounds=2': ONE,
     },
     "pytorch_layer.py": {"rows=5_000, features=20_000": "rows=600, features=500", "density=0.002": "density=0.02"},
-    "recommender.py": {'"--epochs", "20"': '"--epochs", "8"'},
+    "recommender.py": {"20_000), rng": "8_000), rng", "0, 90, 20_000": "0, 90, 8_000"},
 }
 """What is made smaller in a script before it runs."""
 

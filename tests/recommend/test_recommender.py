@@ -8,7 +8,7 @@ import scipy.sparse as sp
 import kernels
 import workbench as wb
 from workbench import data
-from workbench.recommend import als, ease, lists
+from workbench.recommend import als, comparing, ease, lists
 from workbench.recommend.interactions import read
 
 OPTIONS = [
@@ -303,3 +303,23 @@ def test_kernel_refuses_rows_that_are_too_wide():
     ones = np.ones(2049, np.float32), np.ones(1, np.float32)
     with pytest.raises(kernels.KernelError, match="2049 columns; expected at most 2048"):
         kernel.cpu(*arrays, *ones, 1.0, 0.0, 1.0, 1.0, 3, np.zeros((1, 2049), np.float32))
+
+
+def test_advice_compares_factors_with_ease_and_most_popular(monkeypatch):
+    random = np.random.default_rng(0)
+    user, item = random.integers(0, 200, 4000), random.integers(0, 80, 4000)
+    kept = user % 4 == item % 4
+    table = pd.DataFrame({"user": user[kept], "item": item[kept]})
+    advice = wb.advise(table, model="als", factors=8, random_state=0)
+    recall = advice.frame["recall"]
+    assert min(recall["als"], recall["ease"]) > recall["most popular"] + 0.2
+    assert advice.best == recall[["als", "ease"]].idxmax()
+    assert advice.frame["bytes"]["ease"] == 4 * 80 * 80
+    assert advice.items_equal is None
+    monkeypatch.setattr(comparing, "FEWEST", 10)
+    assert "it takes longer than als" in repr(wb.advise(table, model="als", factors=8, random_state=0))
+    monkeypatch.setattr(ease, "bytes_of", lambda items: 2**60 * items)
+    without = wb.advise(table, model="als", factors=8, random_state=0)
+    assert without.best == "als"
+    assert "ease: left out. EASE needs" in repr(without)
+    assert without.items_equal is None

@@ -16,6 +16,9 @@ from workbench.api.inputs import say
 from workbench.api.loading import Loaded, as_typed, receive, refuse_misspelled
 from workbench.api.results import CHARTS, Result
 from workbench.data.errors import DataError
+from workbench.recommend.comparing import RecommenderAdvice
+from workbench.recommend.comparing import compare as compare_recommenders
+from workbench.recommend.recommender import MODELS as RECOMMENDERS
 from workbench.sweeps.spec import SpecError, validate_spec
 
 SECONDS_FRAMEWORK = 120.0
@@ -204,7 +207,7 @@ def advise(
     framework: str | None = None,
     epochs: int = 20,
     **reading: Any,
-) -> Advice | FrameworkAdvice:
+) -> Advice | FrameworkAdvice | RecommenderAdvice:
     """Say what to train the data with: sparse or dense, how, and how much faster; measured here.
 
     Ctrl-C, or interrupting the cell, ends the measuring; what was measured answers.
@@ -218,7 +221,8 @@ def advise(
     budget : float, optional
         Seconds for all of it, 5 or more; by default 60, for a framework 120.
     model : str, optional
-        Model that is trained; by default what suits the labels.
+        Model that is trained; by default what suits the labels. "als" or "ease" compares these two on who took what:
+        recall, seconds and memory; further arguments are those of `Recommender`.
     label : str, optional
         Name of the column of labels, of a frame or a table in a file.
     optimizer, batch_rows, device : optional
@@ -237,7 +241,7 @@ def advise(
 
     Returns
     -------
-    Advice or FrameworkAdvice
+    Advice, FrameworkAdvice or RecommenderAdvice
         The recommendation with its grounds, all candidates, and the code that trains so.
 
     Raises
@@ -256,6 +260,8 @@ def advise(
     workbench.sweeps.spec.SpecError: budget is 1; expected 5 or more seconds, 60 is usual.
     Type budget=60.
     """
+    if model in RECOMMENDERS:
+        return compare_recommenders(X, **reading)
     refuse_misspelled(reading, inspect.signature(advise).parameters)
     usual = SECONDS if framework is None else SECONDS_FRAMEWORK
     seconds, start = _seconds(usual if budget is None else budget), time.monotonic()

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import kernels
+from kernels.blas import matmul
 
 ROWS = 8192
 """Rows of a block of factors in dense products, so that sums of floats stay short and temporary arrays small."""
 
-DEVIATION = 0.01
-"""Standard deviation of a factor at the start, as in the library implicit."""
+LARGEST = 0.01
+"""Factors at the start are uniform from 0 to this, as in the library implicit."""
 
 
 class Weights(NamedTuple):
@@ -53,7 +54,7 @@ def gram(y: np.ndarray) -> np.ndarray:
     total = np.zeros((y.shape[1], y.shape[1]))
     for first in range(0, len(y), ROWS):
         block = y[first : first + ROWS]
-        total += block.T @ block
+        total += matmul(block.T, block)
     return total
 
 
@@ -61,7 +62,7 @@ def rotate(table: np.ndarray, rotation: np.ndarray) -> None:
     """Multiply a table [rows, factors] from the right by a rotation, in place, a block of rows after the other."""
     for first in range(0, len(table), ROWS):
         block = table[first : first + ROWS]
-        block[...] = block @ rotation
+        block[...] = matmul(block, rotation)
 
 
 def make_diagonal(y: np.ndarray, *others: np.ndarray) -> np.ndarray:
@@ -97,7 +98,7 @@ class Factors:
         random = np.random.default_rng(seed)
         self.sides = matrix, matrix.T.tocsr()
         self.ridges = [ridges(side.indptr, regularization, scaling) for side in self.sides]
-        self.tables = [random.standard_normal((n, factors), np.float32) * np.float32(DEVIATION) for n in matrix.shape]
+        self.tables = [random.random((n, factors), np.float32) * np.float32(LARGEST) for n in matrix.shape]
         self.weights, self.steps = weights, steps
 
     def iterate(self) -> None:

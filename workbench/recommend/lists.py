@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 import kernels
+from kernels.blas import matmul
 
 USERS, ITEMS = 256, 2048
 """Rows and columns of a block of scores: 2 MiB of float32, which stays in the caches of two cores."""
@@ -49,7 +50,7 @@ def of_factors(x: np.ndarray, y: np.ndarray) -> ScoresOf:
         def block(start: int, stop: int) -> np.ndarray:
             """Compute the scores of columns start to stop - 1."""
             out = room.ravel()[: (last - first) * (stop - start)].reshape(last - first, stop - start)
-            return np.matmul(x[first:last], y[start:stop].T, out=out)
+            return matmul(x[first:last], y[start:stop].T, out=out)
 
         return block
 

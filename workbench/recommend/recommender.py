@@ -189,11 +189,11 @@ class Recommender:
             For NaN, infinite values, negative implicit feedback, fewer than two users, or a matrix of EASE that does
             not fit into memory.
         """
-        found = self._read(user_items)
+        found = self.read(user_items)
         require_users(found)
         held, train = None, found.matrix
         if self.early_stopping and self.model == "als":
-            train, held = _split(found, self.split, self.random_state)
+            train, held = split_entries(found, self.split, self.random_state)
         if self.model == "ease":
             start = time.perf_counter()
             self.item_weights_ = ease.fit(found.matrix, self.regularization)
@@ -204,8 +204,8 @@ class Recommender:
         self.seen_, self.users_, self.items_, self.titles_ = found.matrix, found.users, found.items, found.titles
         return self
 
-    def _read(self, source: Any) -> Interactions:
-        """Return the interactions in any source; DataError if they cannot be used."""
+    def read(self, source: Any) -> Interactions:
+        """Return the entries, labels, times and titles in anything that `fit` takes; DataError if unusable."""
         implicit = 'implicit feedback counts from 0.\nType feedback="explicit" for ratings, which may be negative.'
         return read(source, negative="" if self.feedback == "explicit" else implicit)
 
@@ -222,7 +222,7 @@ class Recommender:
                 training.iterate()
                 record = {"seconds": time.perf_counter() - start}
                 if held is not None:
-                    record["recall at 20"] = _recall(training.tables[0], training.tables[1], matrix, held)
+                    record["recall at 20"] = recall_of_factors(training.tables[0], training.tables[1], matrix, held)
                     if record["recall at 20"] > best:
                         best, kept, at = record["recall at 20"], [table.copy() for table in training.tables], number
                 self.history_.append(record)
@@ -284,7 +284,7 @@ class Recommender:
     def _rows(self, source: Any) -> tuple[Any, np.ndarray | None]:
         """Return (CSR rows over the fitted items, labels of the rows or None) of any source; DataError if unknown."""
         self._require_fitted()
-        found, items = self._read(source), self.seen_.shape[1]
+        found, items = self.read(source), self.seen_.shape[1]
         matrix = found.matrix
         if found.items is not None and self.items_ is not None:
             columns = positions(self.items_, items, found.items, "item")
@@ -381,6 +381,21 @@ class Recommender:
         items = places if self.items_ is None else self.items_[places]
         return Recommendations(items, scores, None if self.titles_ is None else self.titles_[places])
 
+    def recall(self, held: Any) -> float:
+        """Return recall at 20 of entries that were held out, CSR [users, items] over the fitted users and items."""
+        rows = np.flatnonzero(np.diff(held.indptr))
+        matrix, n = self.seen_[rows], min(LENGTH, held.shape[1])
+        if self.model == "als":
+            return recall_of_factors(self.user_factors_, self.item_factors_, self.seen_, held)
+        places, _ = lists.best(lists.of_weights(matrix, self.item_weights_), len(rows), held.shape[1], n, matrix)
+        return lists.recall(places, held[rows])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what was learned, without the entries."""
+        names = ("item_weights_",) if self.model == "ease" else ("user_factors_", "item_factors_")
+        return sum(getattr(self, name).nbytes for name in names)
+
     # Folders
 
     def save(self, folder: str | os.PathLike, force: bool = False) -> None:
@@ -440,7 +455,7 @@ class Recommender:
         return made
 
 
-def _split(found: Interactions, how: str, seed: Any) -> tuple[Any, Any]:
+def split_entries(found: Interactions, how: str, seed: Any) -> tuple[Any, Any]:
     """Return (entries to train on, entries held out) as CSR matrices: a tenth of each user's, or the latest."""
     matrix, count = found.matrix, found.matrix.nnz
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
@@ -465,7 +480,7 @@ def _split(found: Interactions, how: str, seed: Any) -> tuple[Any, Any]:
     return parts[0], parts[1]
 
 
-def _recall(x: np.ndarray, y: np.ndarray, seen: Any, held: Any) -> float:
+def recall_of_factors(x: np.ndarray, y: np.ndarray, seen: Any, held: Any) -> float:
     """Return recall at 20 of the entries held out, for users with such entries; what they took is left out."""
     rows = np.flatnonzero(np.diff(held.indptr))
     scores = lists.of_factors(x[rows], y)
