@@ -66,7 +66,7 @@ def loss_of(matrix: Any, x: np.ndarray, y: np.ndarray) -> float:
     return total
 
 
-def recall_of(matrix: Any, held: Any, x: np.ndarray, y: np.ndarray, most: int = 2000) -> float:
+def recall_of(matrix: Any, held: Any, x: np.ndarray, y: np.ndarray, most: int = 1000) -> float:
     """Return recall at 20 of the entries held out, over the first `most` users that have some."""
     rows = np.flatnonzero(np.diff(held.indptr))[:most]
     scores = x[rows] @ y.T
