@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from benchmarks import advice_suite
     from benchmarks.experiment import Progress
     from benchmarks.fit.cases import Case
-    from workbench.analysis.configurations import Record
 
 bench = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 Out = Annotated[Path | None, typer.Option(help="File to write, by default report.html or .md next to the rows.")]
@@ -415,7 +414,6 @@ def _judge_advice(names: tuple[str, ...], is_quick: bool, folder: Path, runs: Pa
     from workbench import store
     from workbench.analysis import formatting
     from workbench.command.advising import follow
-    from workbench.command.predicting import error_sentences
     from workbench.sweeps import estimate
 
     chosen = advice_suite.choose_cases(names, is_quick)
@@ -427,23 +425,8 @@ def _judge_advice(names: tuple[str, ...], is_quick: bool, folder: Path, runs: Pa
     is_whole = advice_suite.run(chosen, folder, runs, follow)
     if store.is_stored(folder / tables.ADVICE.file):
         print_targets(analysis.list_targets(tables.ADVICE.frame(tables.ADVICE.read(folder))))
-        rows = _swept(chosen, runs)
-        echo(f"Page: {write_advice(folder, command, tuple(error_sentences(rows)) if rows else ())}")
+        echo(f"Page: {write_advice(folder, command)}")
     return is_whole
-
-
-def _swept(chosen: Iterable["advice_suite.Case"], runs: Path) -> Sequence["Record"]:
-    """Return the pooled records of the full sweeps of these cases, as far as they are stored below `runs`."""
-    from benchmarks import advice_suite
-    from workbench import store
-    from workbench.analysis import configurations
-    from workbench.sweeps import run_folder
-
-    folders = (advice_suite.place_of(case, runs) / advice_suite.SWEEP for case in chosen)
-    rows = [
-        row for folder in folders if (folder / store.FILE).exists() for row in run_folder.read_current_records(folder)
-    ]
-    return configurations.records(configurations.pool_rounds(store.frame(rows))) if rows else []
 
 
 def _replay_races(names: tuple[str, ...], folder: Path) -> None:

@@ -74,10 +74,10 @@ def _case_section(
 # Advice: what is expected of it, what was found, every case compared with simpler rules.
 
 
-def write_advice(folder: str | Path, command: str = "", predicted: Sequence[str] = ()) -> Path:
+def write_advice(folder: str | Path, command: str = "") -> Path:
     """Write bench-advise.md from the records of the folder and return its path.
 
-    `predicted` are sentences on how well a cost model predicts the sweeps; `command` is cited on the page.
+    `command` is cited on the page.
     """
     folder = Path(folder)
     frame = _frame(tables.ADVICE, folder)
@@ -100,7 +100,6 @@ def write_advice(folder: str | Path, command: str = "", predicted: Sequence[str]
             ("case", "why"), ([row["case"], row["reason"]] for row in advice.newest_failed_records(frame))
         ),
         "machine": page.machine_table(folder, rows),
-        "predicted": predicted,
     }
     return _write(folder, "bench-advise.md", "advice.md.jinja", content, command, "python -m benchmarks advise")
 

@@ -1,4 +1,4 @@
-"""Two runs: one build twice is the same, a slower kernel is found and named, drift is the machine's."""
+"""Two runs: one build twice is the same, a slower configuration is found, drift is the machine's."""
 
 from dataclasses import replace
 
@@ -18,33 +18,12 @@ LAWS = (
     replace(maker.SPARSE, engine="vendor", gradient="dense", fixed=9e-4, slope=0.25),
     replace(maker.SPARSE, format="csc", fixed=2e-4, slope=0.14),
 )
-KERNELS = {
-    ("dense", "dense"): {"forward": "blas.dense_dense", "gradient": "blas.dense_t_dense"},
-    ("csr", "ours"): {"forward": "csr_dense", "gradient": "csr_t_dense"},
-    ("csr", "vendor"): {"forward": "scipy.csr_dense", "gradient": "scipy.csr_t_dense"},
-    ("csc", "ours"): {"forward": "csc_dense", "gradient": "csr_t_dense"},
-}
 
 
 def measured(run, *, seed, source="5eed", machine="bench-1", change=lambda row: row, **known):
-    """The frame of one run, with the kernels that a trial names."""
+    """The frame of one run."""
     rows = maker.sweep(LAWS, seed=seed, run=run, source=source, machine=machine, **known)
-    named = ((row, KERNELS[row["format"], row["engine"]] | {"update": f"sgd_{row['update']}"}) for row in rows)
-    return store.frame(change(row | {"kernels": kernels}) for row, kernels in named)
-
-
-def slower(kernel, times, phase="forward"):
-    """What makes a row slower by a kernel that takes so many times as long."""
-
-    def change(row):
-        if row["kernels"].get(phase) != kernel:
-            return row
-        more = (times - 1) * row[f"seconds_{phase}"]
-        samples = [sample + more for sample in row["samples"]]
-        longer = {f"seconds_{phase}": row[f"seconds_{phase}"] + more, "seconds_step": row["seconds_step"] + more}
-        return row | longer | {"samples": samples}
-
-    return change
+    return store.frame(map(change, rows))
 
 
 def slowed_machine(times):
@@ -67,35 +46,22 @@ def test_one_build_measured_twice_is_the_same_or_ambiguous(noise, source):
         )
         for seed in range(2)
     ]
-    verdicts = [one.verdict for each in found for one in (*each.configurations, *each.kernels)]
+    verdicts = [one.verdict for each in found for one in each.configurations]
     assert np.mean([verdict in ("same", "ambiguous") for verdict in verdicts]) >= 0.95
     assert sum(each.is_worse for each in found) == 0
 
 
 @pytest.mark.parametrize("noise", [0.03, 0.1])
-def test_a_kernel_twice_as_slow_is_found_and_named_and_no_other(noise):
+def test_configurations_twice_as_slow_are_found_and_no_others(noise):
     before = measured("r1", seed=1, noise=noise, rounds=6)
-    after = measured("r2", seed=2, noise=noise, rounds=6, change=slower("csr_dense", 2.0))
-    found = compare_runs(before, after)
-    (kernel,) = changes.largest_changes(found.kernels)
-    assert kernel.name == "csr_dense (forward)"
-    assert kernel.ratio.low <= 2.0 <= kernel.ratio.high
-    assert all("sparse" in name for name in kernel.configurations)
-    assert not [one for one in changes.largest_changes(found.configurations) if "sparse" not in one.name]
+    slow = lambda row: slowed_machine(2.0)(row) if row["format"] == "csr" and row["engine"] == "ours" else row  # noqa: E731
+    found = compare_runs(before, measured("r2", seed=2, noise=noise, rounds=6, change=slow))
+    slower = changes.largest_changes(found.configurations)
     assert found.is_worse
-    assert changes.headline(found).startswith("Slower: the kernel csr_dense (forward), ")
-
-
-def test_configurations_of_a_kernel_together_show_less_than_each_alone():
-    found = compare_runs(measured("r1", seed=1, noise=0.1), measured("r2", seed=2, noise=0.1))
-    together = next(kernel for kernel in found.kernels if kernel.name.startswith("csr_dense"))
-    alone = [
-        configuration.minimum_detectable_ratio
-        for configuration in found.configurations
-        if configuration.name in together.configurations
-    ]
-    assert 1 < together.minimum_detectable_ratio < min(alone)
-    assert "over all configurations of a kernel together" in " ".join(changes.sentences(found))
+    assert slower
+    assert {one.pair.after["format"] for one in slower} == {"csr"}
+    assert all(one.ratio.low <= 2.0 <= one.ratio.high for one in slower)
+    assert changes.headline(found).startswith(f"Slower: {len(slower)} of 36 configurations; the most: ")
 
 
 def test_a_machine_that_is_slower_throughout_is_drift_and_not_a_slower_build():
@@ -104,7 +70,7 @@ def test_a_machine_that_is_slower_throughout_is_drift_and_not_a_slower_build():
     assert found.drift.kind == "cells"
     assert found.drift.factor == pytest.approx(1.5, rel=0.1)
     assert not found.is_worse
-    assert "a change of the machine" in " ".join(changes.sentences(found))
+    assert "The machine has changed" in " ".join(changes.sentences(found))
 
 
 def test_without_the_same_code_the_fixed_work_beside_the_trials_tells_the_drift():
@@ -143,7 +109,7 @@ def test_more_memory_is_worse():
     found = compare_runs(measured("r1", seed=1), measured("r2", seed=2, change=twice))
     assert {one.verdict for one in found.memory} == {"slower"}
     assert found.is_worse
-    assert "configurations of 36 take more" in " ".join(changes.sentences(found))
+    assert "More memory: 36 of 36 configurations; the most: " in " ".join(changes.sentences(found))
 
 
 def test_rows_that_are_in_both_runs_are_no_evidence():

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 import scipy.sparse
+from typer.testing import CliRunner
 
 from tests.support.invalid_arrays import FAULTS, SPARSE, broken, sound
-from workbench.bridges import FRAMEWORKS, ContractError, Parts, check, check_saved, require
+from workbench.bridges import FRAMEWORKS, ContractError, Parts, check, require
 from workbench.bridges.validation_rules import CONTRACTS, STRUCTURE
+from workbench.command.cli import app
 from workbench.formats import RowSparse
 
 FORMATS = {"tensorflow": "csr", "keras": "csr", "pytorch": "csr", "sklearn": "csr", "implicit": "csr", "vw": "csr"}
@@ -228,18 +230,11 @@ def test_unknown_names_list_the_known_ones(asked):
         check(csr(), [0, 1], **asked)
 
 
-def test_weights_with_a_pattern_are_saved_with_their_places():
-    matrix = scipy.sparse.csr_array(np.float32([[0, 2, 0], [1, 0, 3]]))
-    twice = scipy.sparse.coo_array((np.ones(2, np.float32), ([0, 0], [1, 1])), shape=(2, 3))
-    shapes = {"w": (2, 3)}
-    assert check_saved({"w": matrix, "b": np.zeros(3)}, shapes) == []
-    for came, result in [
-        ({}, "w is not there"),
-        ({"w": matrix.data}, "w is dense (3,)"),
-        ({"w": matrix.toarray()}, "w is dense (2, 3)"),
-        ({"w": matrix[:, :2]}, "w is csr (2, 2)"),
-        ({"w": twice}, "1 entry stands where another does"),
-    ]:
-        (breach,) = check_saved(came, shapes)
-        assert (breach.contract, breach.severity, breach.boundary) == ("topology", "error", "model -> file")
-        assert breach.came.startswith(result)
+def test_the_command_takes_the_width_of_the_file_that_a_model_was_trained_on(tmp_path):
+    for name, columns in (("train", 4), ("test", 3)):
+        whole = {"data": np.float32([1]), "indices": np.int32([0]), "indptr": np.int32([0, 1])}
+        np.savez(tmp_path / f"{name}.npz", format=np.array(b"csr"), shape=np.array([1, columns]), **whole)
+    line = ["check", str(tmp_path / "test.npz"), "--for", "keras", "--like", str(tmp_path / "train.npz")]
+    result = CliRunner().invoke(app, line)
+    assert result.exit_code == 1
+    assert "It has 3 columns. Expected: 4" in result.stdout

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 
 from workbench import ops
-from workbench.bridges import densify, densify_with_warning
+from workbench.bridges import densify
 from workbench.formats import FormatError
 
 X = scipy.sparse.csr_array(np.float32([[0, 2], [0, 0], [1, 0]]))
@@ -24,20 +24,8 @@ def test_what_is_meant_is_recorded_and_neither_warned_of_nor_refused():
     assert "asked for" in str(log[0])
 
 
-def test_what_nobody_asked_for_is_warned_of_and_recorded():
-    with ops.recording() as log, pytest.warns(ops.DensifyWarning, match="a dense layer has no rule for csr"):
-        np.testing.assert_array_equal(densify_with_warning(X, "a dense layer"), X.toarray())
-    assert [entry.bytes for entry in log] == [24]
-
-
-def test_strict_refuses_what_nobody_asked_for():
-    with ops.settings(strict=True), pytest.raises(ops.DensifyError, match="strict refuses it"):
-        densify_with_warning(X, "a dense layer")
-
-
 def test_a_dense_array_is_no_densification():
     with ops.recording() as log:
-        densify_with_warning(X.toarray(), "a dense layer")
         densify(X.toarray(), 0, why="a layer")
     assert not log
 

@@ -20,7 +20,6 @@ from workbench.bridges.pytorch import (  # noqa: E402
     RowDataset,
     SparseLinear,
     check_loader,
-    check_saved,
     collate,
     init_worker,
     require_row_sparse,
@@ -119,40 +118,6 @@ def test_a_fork_beside_threads_that_do_not_survive_it_is_told(monkeypatch):
     monkeypatch.delitem(sys.modules, "tensorflow")
     monkeypatch.delitem(sys.modules, "jax", raising=False)
     assert not check_loader(forked(FeedDataset(data.Batches(X, rows=8)), batch_size=None))
-
-
-class Pruned(torch.nn.Module):
-    """A layer with sparse weights: 6 of 5 x 4 at random places; their places are saved or not."""
-
-    def __init__(self, saves: bool) -> None:
-        super().__init__()
-        self.values = torch.nn.Parameter(torch.randn(6))
-        places = torch.randperm(20)[:6]
-        if saves:
-            self.register_buffer("places", places)
-        else:
-            self.places = places
-
-    def forward(self, x):
-        return x @ torch.zeros(20).scatter(0, self.places, self.values).reshape(5, 4)
-
-
-def test_a_state_without_the_places_of_sparse_weights_loads_and_computes_something_else():
-    torch.manual_seed(0)
-    layer, x = Pruned(saves=False), torch.randn(3, 5)
-    other = Pruned(saves=False)
-    other.load_state_dict(layer.state_dict())  # PyTorch says nothing
-    assert not torch.equal(layer(x), other(x))
-    (found,) = check_saved(layer, lambda: Pruned(saves=False), x)
-    assert found.contract == "topology"
-    assert "places int64 [6]" in found.advice
-    assert not check_saved(Pruned(saves=True), lambda: Pruned(saves=True), x)
-    assert not check_saved(SparseLinear(30, 2), lambda: SparseLinear(30, 2), X)
-
-
-def test_a_state_that_does_not_load_is_told():
-    (found,) = check_saved(SparseLinear(30, 2), lambda: SparseLinear(30, 3), X)
-    assert "size mismatch" in found.came
 
 
 def test_gradients_that_became_dense_or_repeat_rows_are_refused():

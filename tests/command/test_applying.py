@@ -1,4 +1,4 @@
-"""A model is kept by `train --save` and used by `apply`; a poor one says so; `predict` is `forecast` now."""
+"""A model is kept by `train --save` and used by `apply`; a poor one says so."""
 
 import csv
 

@@ -153,23 +153,3 @@ def _machine(rows: Iterable[Record]) -> str:
 def _values(rows: Iterable[Record], name: str) -> set[str]:
     """Return the distinct values of a column as their `repr`."""
     return {repr(row[name]) for row in rows}
-
-
-def name_of(phase: str, row: Record) -> str:
-    """Return the name of what computes a phase: its kernel if the record names it, else a description.
-
-    Examples are "csr_dense (forward)" and "product of csr, ours (forward)".
-    """
-    kernel = (row.get("kernels") or {}).get(phase)
-    if kernel:
-        return f"{kernel} ({phase})"
-    by = f"{row['format']}, {row['engine']}"
-    parts = {
-        "forward": f"product of {by}",
-        "gradient": f"{row['gradient']} gradient of {by}",
-        "loss": f"loss of {row['model']}",
-        "update": f"{row['optimizer']}, {row['update']} update by a {row['gradient']} gradient",
-        "batches": f"epochs in one call, {row['model']} by {row['optimizer']}",
-        "graph": f"one graph, {row['model']} by {row['optimizer']}",
-    }
-    return f"{parts.get(phase, f'{phase} of {by}')} ({phase})" if phase in parts else f"{phase} of batches, {by}"

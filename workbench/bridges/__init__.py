@@ -9,10 +9,7 @@ from workbench.bridges.contracts import (
     ContractError,
     Violation,
     check,
-    check_codes,
-    check_saved,
     densify,
-    densify_with_warning,
     require,
 )
 from workbench.bridges.validation_rules import FRAMEWORKS
@@ -24,10 +21,7 @@ __all__ = [
     "Parts",
     "Violation",
     "check",
-    "check_codes",
-    "check_saved",
     "densify",
-    "densify_with_warning",
     "parts_of",
     "require",
 ]

@@ -42,15 +42,12 @@ from workbench.bridges.validation_rules import (
     CONTRACTS,
     ERROR,
     FRAMEWORKS,
-    PLACED,
     STRUCTURE,
-    WARNING,
     Requirements,
     ValidationRule,
 )
-from workbench.data import DataError, Dataset, Feed
-from workbench.data.tables.texts import arrow
-from workbench.formats.contract import FormatError, is_sound_compressed, refuse
+from workbench.data import Dataset, Feed
+from workbench.formats.contract import FormatError, is_sound_compressed
 from workbench.formats.parts import Parts, parts_of
 from workbench.ops import fallback
 
@@ -94,18 +91,6 @@ def densify(x: Any, budget_bytes: int, why: str) -> np.ndarray:
     if found.name == "dense":
         return x
     fallback.allow(f"densify, {why}", found.name, x, budget_bytes)
-    return formats.to_format(x, "dense")
-
-
-def densify_with_warning(x: Any, op: str) -> np.ndarray:
-    """Return the dense array [rows, columns] of x for `op`, which takes no other; a dense x itself.
-
-    It is recorded, and warned of once per source line. Raises DensifyError if the settings are strict or their budget
-    is too small.
-    """
-    name = formats.format_of(x)
-    if name != "dense":
-        fallback.report(op, [name], [x])
     return formats.to_format(x, "dense")
 
 
@@ -196,43 +181,6 @@ def require_sound(x: Any, boundary: str) -> None:
             raise ContractError([Violation(contract.name, boundary, ERROR, *_violation_of(invalid))])
 
 
-def check_saved(
-    saved: Mapping[str, Any], shapes: Mapping[str, tuple[int, int]], boundary: str = "model -> file"
-) -> list[Violation]:
-    """Return the violations of saving weights whose pattern is part of the model: topology goes with values.
-
-    O(entries). `saved` is what goes to a file by name, `shapes` the sizes of the matrices that have a pattern. Each
-    must be a csr, csc or coo matrix of that size, every place once: of values alone nobody knows the places, and of a
-    dense matrix those whose weight is zero are lost, which are trained too.
-
-    >>> check_saved({"w": np.float32([1, 2])}, {"w": (4, 3)})[0].came
-    'w is dense (2,)'
-    """
-    errors = (_topology_error(saved.get(name), name, shape) for name, shape in shapes.items())
-    effect = "its values are read back at other places, or not at all"
-    return [Violation("topology", boundary, ERROR, *_violation_of(error), effect) for error in errors if error]
-
-
-def _topology_error(x: Any, name: str, shape: tuple[int, int]) -> FormatError | None:
-    """Return the error unless x is a csr, csc or coo matrix of `shape` with each place once, else None.
-
-    None as x is an error, too: the matrix called `name` is missing.
-    """
-    expected, advice = f"a csr, csc or coo matrix {shape}", "Save the matrix itself, and check what is read back"
-    if x is None:
-        return refuse(f"{name} is not there", expected, advice)
-    try:
-        parts = parts_of(x)
-        if parts.format not in PLACED or tuple(parts.shape) != tuple(shape):
-            raise refuse(f"{name} is {parts.format} {tuple(parts.shape)}", expected, advice)
-        for contract in CONTRACTS:
-            if contract.name in (*STRUCTURE, "duplicates") and parts.format in (contract.formats or PLACED):
-                contract.check(parts, Requirements("", (), labels=None))
-    except FormatError as error:
-        return error
-    return None
-
-
 def require(x: Any, y: Any = None, **asked: Any) -> list[Violation]:
     """Check as `check` does and return its warnings. Raises ContractError, with all violations, if one is an error."""
     violations = check(x, y, **asked)
@@ -288,123 +236,6 @@ def _look_up(name: str, table: Mapping[str, Any], kind: str) -> Any:
     if name not in table:
         raise ValueError(unknown_name(kind, name, table))
     return table[name]
-
-
-# Codes of categories: numbers that mean values only together with their dictionary, which tables have block by
-# block.
-#
-# pyarrow and pandas store a column of categories as codes and a dictionary. Codes that are fed as columns, or as
-# rows of an embedding, mean what the dictionary of that block or file says: another file numbers its values anew.
-
-BOUNDARY = "table -> codes"
-EFFECT = "a model looks up the weights of other values, without a word"
-UNIFY = "Feed values, not codes; or table.unify_dictionaries(), and the dictionary of the training data for later ones"
-
-
-def check_codes(table: Any, like: Any = None, *, severity: str = ERROR) -> list[Violation]:
-    """Return the violations of codes that mean other values in blocks of a table, or than in the table `like`.
-
-    `like` is the training data, None for no comparison. A table is a pyarrow Table or RecordBatch, a pandas DataFrame,
-    or the path of a Parquet file, of which only columns of codes are read. A violation, of that `severity`, is for each
-    column whose codes mean other values, or that has none in the later table; a warning for values that `like` does not
-    have. Raises DataError for no table. O(values) for each block.
-
-    >>> import pyarrow
-    >>> sites = [pyarrow.table({"site": pyarrow.array(names).dictionary_encode()}) for names in (["a", "b"], ["b"])]
-    >>> print(check_codes(sites[1], like=sites[0])[0].came)
-    Code 0 of column site means 'b', and 'a' in the data it is like
-    """
-    columns = _columns(table)
-    found = [violation for name, blocks in columns.items() for violation in _check_blocks(name, blocks, severity)]
-    for name, blocks in _columns(like).items() if like is not None else ():
-        found += _check_against_trained(name, columns.get(name), blocks[0], severity)
-    return found
-
-
-def _columns(table: Any) -> dict[str, list[Any]]:
-    """Return the dictionaries of each column of codes by name, those of its blocks that differ, as pyarrow arrays.
-
-    Raises DataError for no table.
-    """
-    table, dictionary = _arrow_table(table), arrow().types.is_dictionary
-    names = [field.name for field in table.schema if dictionary(field.type)]
-    columns = {name: table.column(name) for name in names}
-    return {name: _distinct([block.dictionary for block in _blocks(column)]) for name, column in columns.items()}
-
-
-def _arrow_table(table: Any) -> Any:
-    """Return a pyarrow table or record batch; of a Parquet file or a DataFrame its columns of codes alone.
-
-    Raises DataError for no table.
-    """
-    pa = arrow()
-    if isinstance(table, pa.Table | pa.RecordBatch):
-        return table
-    if isinstance(table, str | os.PathLike):
-        file = pa.parquet.ParquetFile(table)
-        names = [field.name for field in file.schema_arrow if pa.types.is_dictionary(field.type)]
-        return file.read(columns=names)
-    if type(table).__module__.partition(".")[0] == "pandas" and hasattr(table, "select_dtypes"):
-        return pa.Table.from_pandas(table.select_dtypes("category"), preserve_index=False)
-    what = "a pyarrow Table or RecordBatch, a pandas DataFrame, or the path of a Parquet file"
-    raise DataError(f"A {type(table).__name__} came; check_codes takes {what}.")
-
-
-def _blocks(column: Any) -> list[Any]:
-    """Return the blocks of a pyarrow column as a list of dictionary arrays."""
-    return column.chunks if isinstance(column, arrow().ChunkedArray) else [column]
-
-
-def _distinct(dictionaries: list[Any]) -> list[Any]:
-    """Return the first dictionary of a column's blocks and the dictionaries that differ from it.
-
-    One empty array without blocks.
-    """
-    first = dictionaries[:1] or [arrow().array([])]
-    return first + [other for other in dictionaries[1:] if not other.equals(first[0])]
-
-
-def _check_blocks(name: str, blocks: list[Any], severity: str) -> Iterator[Violation]:
-    """Yield at most one violation: the first code that means something else in a later block of the column."""
-    for block in blocks[1:]:
-        if (place := _apart(block, blocks[0])) is not None:
-            values = f"{block[place].as_py()!r} in a later block, and {blocks[0][place].as_py()!r} in the first"
-            came = f"Code {place} of column {name} means {values}"
-            yield Violation("codes", BOUNDARY, severity, came, "one dictionary for all blocks", UNIFY, EFFECT)
-            return
-
-
-def _check_against_trained(name: str, blocks: list[Any] | None, trained: Any, severity: str) -> Iterator[Violation]:
-    """Yield at most one violation: a column's codes mean something else than in the `trained` dictionary.
-
-    `blocks` are the dictionaries of the column, None if it has no codes, which is a violation of `severity`, too.
-    Values that `trained` does not have are a warning.
-    """
-    expected = "the dictionary of the data it is like"
-    if blocks is None:
-        came = f"Column {name} has codes in the data it is like, and none here"
-        yield Violation("codes", BOUNDARY, severity, came, expected, UNIFY, EFFECT)
-        return
-    own = max(blocks, key=len)
-    if (place := _apart(own, trained)) is not None:
-        was = trained[place].as_py()
-        came = f"Code {place} of column {name} means {own[place].as_py()!r}, and {was!r} in the data it is like"
-        yield Violation("codes", BOUNDARY, severity, came, expected, UNIFY, EFFECT)
-    elif len(own) > len(trained):
-        came = f"Column {name} has {len(own) - len(trained):,} values that the data it is like does not have"
-        yield Violation("codes", BOUNDARY, WARNING, came, expected, "Map them to a code for unknown values", EFFECT)
-
-
-def _apart(one: Any, other: Any) -> int | None:
-    """Return the first code that means something else in two dictionaries, pyarrow arrays; None if none does.
-
-    Codes that only the longer one has are not compared.
-    """
-    count = min(len(one), len(other))
-    if one.type == other.type and one[:count].equals(other[:count]):
-        return None
-    pairs = zip(one[:count].to_pylist(), other[:count].to_pylist(), strict=True)
-    return next((place for place, (left, right) in enumerate(pairs) if left != right), None)
 
 
 # Contract of a row-sparse gradient on its way to an optimizer, whatever framework made it.

@@ -174,26 +174,6 @@ def advise(
         raise typer.Exit(exit_codes.WRONG_INPUT)
 
 
-Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders, or .jsonl files of records.")]
-Chart = Annotated[
-    Path | None, typer.Option(help="A chart of measured against predicted, .svg or .png, or its numbers, .csv.")
-]
-
-
-@app.command()
-def forecast(runs: Runs, out: Chart = None) -> None:
-    """Fit a cost model on records: how well it predicts, how break-evens move with width, batch, features and skew.
-
-    Examples
-    --------
-    workbench forecast runs/demo-density
-    workbench forecast runs/my-sweep --out predicted.svg
-    """
-    from workbench.command import predicting
-
-    predicting.predict(runs, out)
-
-
 PLACES = "Measure on the machines of a Dask cluster: its scheduler's address, tls://HOST:PORT; or local, to try it."
 
 
@@ -379,14 +359,13 @@ def _print_answers(runs: list[Path]) -> None:
 @app.command()
 def compare(
     before: str,
-    after: Annotated[str | None, typer.Argument()] = None,
-    with_files: Annotated[list[Path] | None, typer.Option("--with", metavar="FILE.jsonl")] = None,
+    after: str,
     within: Annotated[float, typer.Option(min=1.001)] = 1.1,
     out: Path | None = None,
 ) -> None:
-    """Say which configurations and kernels are slower, faster, the same or ambiguous in a second run, drift taken out.
+    """Say which configurations are slower, faster, the same or ambiguous in a second run, corrected for drift.
 
-    Exit status, for CI: 0 if nothing is significantly worse (ambiguous is not), 1 if a configuration or kernel is
+    Exit status, for CI: 0 if nothing is significantly worse (ambiguous is not), 1 if a configuration is
     significantly slower, takes significantly more memory, or no longer has a result, 2 for wrong input.
 
     Parameters
@@ -394,10 +373,7 @@ def compare(
     before
         A run folder, a .jsonl file of records, or REVISION:FILE, a file at a git commit.
     after
-        The same, of a later run; without it, see --with.
-    with_files
-        Records of another tool or person to compare with the first run: who, seconds (a list, one number a run),
-        and the settings they are for, such as density; an unknown column lists all.
+        The same, of a later run.
     within
         The factor up to which two times are the same.
     out
@@ -410,7 +386,7 @@ def compare(
     """
     from workbench.command import comparing
 
-    comparing.run(before, after, with_files or (), within, out)
+    comparing.run(before, after, within, out)
 
 
 @app.command()

@@ -1,8 +1,7 @@
-"""`workbench compare`: two runs, or rows of another tool next to a run, as text, as Markdown, and as an exit status."""
+"""`workbench compare`: two runs, as text, as Markdown, and as an exit status."""
 
 import subprocess
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -38,55 +37,28 @@ def frame_of(named: str) -> pd.DataFrame:
         return store.frame(store.read(file))
 
 
-def run(before: str, after: str | None, with_files: Sequence[Path], within: float, out: Path | None) -> None:
-    """Compare a run with a second one and with files of others; print, and write Markdown to `out` unless None.
+def run(before: str, after: str, within: float, out: Path | None) -> None:
+    """Compare a run with a second one; print, and write Markdown to `out` unless None.
 
-    Exits with status 1 if something is worse. `within` is the factor up to which times are the same. BadParameter
-    without a second run and files; CompareError if nothing can be compared.
+    Exits with status 1 if something is worse. `within` is the factor up to which times are the same. CompareError if
+    nothing can be compared.
     """
-    if after is None and not with_files:
-        raise typer.BadParameter("Give a second run, or rows of another tool by --with FILE.jsonl.")
-    names = private_paths.file_names(filter(None, (before, after)))
-    first, texts, is_worse = frame_of(before), [], False
-    if after is not None:
-        found = compare_runs(first, frame_of(after), within)
-        is_worse = found.is_worse
-        show(found)
-        texts.append(page.of_runs(found, names.get(before, before), names.get(after, after)))
-    for path in with_files:
-        comparisons = changes.compare_external(first, others_read(path), within)
-        terminal.console.print(
-            make_table(
-                changes.EXTERNAL_COLUMNS, changes.external_table(comparisons), f"{path.name} compared with {before}"
-            )
-        )
-        for sentence in changes.external_notes(comparisons):
-            terminal.console.print(sentence, markup=False)
-        texts.append(page.of_others(comparisons, path.name, names.get(before, before)))
+    names = private_paths.file_names((before, after))
+    found = compare_runs(frame_of(before), frame_of(after), within)
+    show(found)
     if out is not None:
-        atomic_files.write(out, "\n".join(texts))
+        atomic_files.write(out, page.of_runs(found, names.get(before, before), names.get(after, after)))
         echo(out)
-    if is_worse:
+    if found.is_worse:
         raise typer.Exit(exit_codes.FAILURE)
 
 
-def others_read(path: Path) -> list[dict]:
-    """Return the records of another tool in a JSON lines file; CompareError if it has none."""
-    rows = store.external.read(path)
-    if not rows:
-        raise CompareError(f"{path} has no rows; one JSON object a line is expected, with who and seconds.")
-    return rows
-
-
 def show(found: Changes) -> None:
-    """Print the headline of a comparison, its reasons, and tables of kernels and configurations that differ."""
+    """Print the headline of a comparison, its reasons, and a table of the configurations that differ."""
     console = terminal.console
     console.print(changes.headline(found), style="bold", markup=False)
     for sentence in changes.sentences(found):
         console.print(sentence, markup=False)
-    for title, of in (("Kernels", found.kernels), ("Configurations", found.configurations)):
-        rows = [row for row in changes.table(of) if row[1] != "same"]
-        if rows:
-            console.print(
-                make_table((title[:-1].lower(), *changes.COLUMNS[1:]), rows, f"{title} that are not the same")
-            )
+    rows = [row for row in changes.table(found.configurations) if row[1] != "same"]
+    if rows:
+        console.print(make_table(changes.COLUMNS, rows, "Configurations that are not the same"))

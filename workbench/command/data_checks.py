@@ -11,12 +11,10 @@ import typer
 from kernels.registry import unknown_name
 from workbench import data
 from workbench.analysis.formatting import format_count
-from workbench.bridges import FRAMEWORKS, Violation, check, check_codes
-from workbench.bridges.validation_rules import WARNING
+from workbench.bridges import FRAMEWORKS, Violation, check
 from workbench.command import data_source
 from workbench.command.exit_codes import FAILURE
 from workbench.command.output import echo
-from workbench.data.files.types import starts_with
 
 NAMES = ("tensorflow", "keras", "pytorch", "sklearn")
 """What may be asked for: the frameworks that take any matrix."""
@@ -57,8 +55,8 @@ def check_source(source: str, framework: str, width: int = 0, like: str = "", **
     """Check whether a framework accepts the data of `source`, as it is in the file if the reader can show that.
 
     `options` say how it is read: dataset, labels, columns, kind and reading. If kind is classes and the framework takes
-    class numbers, these must be 0 to their count - 1. `like` is the file that the model was trained on: its columns,
-    values and category codes are expected. `width` 0 is that of the data. data.DataError for what cannot be read, and
+    class numbers, these must be 0 to their count - 1. `like` is the file that the model was trained on: its columns and
+    values are expected. `width` 0 is that of the data. data.DataError for what cannot be read, and
     for a framework that is not in `NAMES`.
     """
     if framework not in NAMES:
@@ -69,7 +67,7 @@ def check_source(source: str, framework: str, width: int = 0, like: str = "", **
     asked["width"] = width or (trained.x.shape[1] if trained else None)
     if read.y is not None and options.get("kind") == "classes" and FRAMEWORKS[framework].counts_classes:
         asked |= {"labels": "classes", "classes": len(np.unique(read.y))}
-    found = check(read.x, read.y, **asked) + _check_codes(source, like)
+    found = check(read.x, read.y, **asked)
     return Checked(source, framework, read.made is None, tuple(found), read.summed)
 
 
@@ -97,17 +95,6 @@ def _read(name: str, parameters: dict[str, Any], like: _Held | None = None) -> _
         return _Held(*stored(**{key: parameters[key] for key in ("path", "labels") if key in parameters}))
     made = data.load(name, like=like.made if like else None, **parameters)
     return _Held(made.x, made.y, made)
-
-
-def _check_codes(source: str, like: str) -> list[Violation]:
-    """Return violations for columns of Parquet files whose category codes differ between blocks or the two files.
-
-    [] if a file is not Parquet; `like` "" for a single file.
-    """
-    paths = [Path(path).expanduser() for path in (source, like) if path]
-    if not all(path.is_file() and starts_with(path, b"PAR1") for path in paths):
-        return []
-    return check_codes(*paths, severity=WARNING)
 
 
 def show(checked: Checked, as_json: bool) -> None:

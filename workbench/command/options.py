@@ -18,7 +18,7 @@ from workbench.settings import Setting
 
 
 PANELS = {
-    "Measure": ("demo", "advise", "sweep", "forecast"),
+    "Measure": ("demo", "advise", "sweep"),
     "Train": ("train", "apply"),
     "Data": ("profile", "data", "check"),
     "Runs": ("status", "stop", "report", "compare", "race"),

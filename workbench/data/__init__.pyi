@@ -18,7 +18,6 @@ from workbench.data.dataset.record import RowBlock as RowBlock
 from workbench.data.dataset.record import RowBlocks as RowBlocks
 from workbench.data.dataset.record import StoredRows as StoredRows
 from workbench.data.dataset.record import row_lengths as row_lengths
-from workbench.data.dataset.selection import highest_density as highest_density
 from workbench.data.dataset.selection import keep_features as keep_features
 from workbench.data.dataset.selection import keep_rows as keep_rows
 from workbench.data.dataset.selection import merge_rare_classes as merge_rare_classes

@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 
 from workbench import atomic_files, store
 from workbench.analysis import changes, formatting
-from workbench.analysis.changes import Changes, ExternalComparison
+from workbench.analysis.changes import Changes
 from workbench.json_text import parsed
 from workbench.plots import marks
 from workbench.store import RowError
@@ -372,7 +372,7 @@ def inline(figure: Figure, place: str, heading: str, sentence: str) -> Markup:
     return Markup(f"{start}{named}>{described}{rest}{tooltips(figure)}</svg>")
 
 
-# A comparison of two runs, or of a run with rows of another tool, as Markdown for a pull request.
+# A comparison of two runs as Markdown for a pull request.
 
 
 MOST = 200
@@ -380,20 +380,13 @@ MOST = 200
 
 
 def of_runs(found: Changes, before: str, after: str) -> str:
-    """Return the comparison of two runs as Markdown: headline, reasons, tables of kernels, configurations, memory.
+    """Return the comparison of two runs as Markdown: headline, reasons, tables of configurations and memory.
 
     `before` and `after` are the names of the runs in the title.
     """
-    tables = [("Kernels", ("kernel", *changes.COLUMNS[1:]), changes.table(found.kernels))]
-    tables += [("Configurations", changes.COLUMNS, changes.table(found.configurations))]
+    tables = [("Configurations", changes.COLUMNS, changes.table(found.configurations))]
     tables += [("Peak memory", changes.COLUMNS, changes.table(found.memory))]
     return _page(f"{before} and {after}", changes.headline(found), list(changes.sentences(found)), tables)
-
-
-def of_others(comparisons: Sequence[ExternalComparison], theirs: str, run: str) -> str:
-    """Return the comparison of another tool's records with a run as Markdown; `theirs` and `run` name both."""
-    tables = [("Theirs and ours", changes.EXTERNAL_COLUMNS, changes.external_table(comparisons))]
-    return _page(f"{theirs} compared with {run}", "", changes.external_notes(comparisons), tables)
 
 
 def _page(title: str, headline: str, sentences: Sequence[str], tables: Sequence[tuple]) -> str:

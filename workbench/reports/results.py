@@ -37,35 +37,6 @@ def write_charts(profile: Mapping[str, Any], folder: str | Path) -> list[Path]:
     return written
 
 
-# The chart of measured against predicted times as a file, or the numbers behind it.
-
-
-FIGURE_INCHES = (9.0, 6.8)
-PICTURES, KINDS = (".svg", ".png"), (".svg", ".png", ".csv")
-
-
-def write(frame: pd.DataFrame, path: Path) -> str:
-    """Draw the chart of predictions into a file, or write its table for .csv; return the chart's sentence.
-
-    ExportError for another suffix than `KINDS`.
-    """
-    refuse_unknown(path)
-    figure = Figure(figsize=FIGURE_INCHES, facecolor="white")
-    sentence = plots.draw("predicted", frame, figure)
-    if path.suffix in PICTURES:
-        page.save(figure, path)
-    else:
-        with atomic_files.replacing(path) as new:
-            plots.table("predicted", frame).to_csv(new, index=False)
-    return sentence
-
-
-def refuse_unknown(path: Path) -> None:
-    """Raise ExportError unless the suffix of the path is one of `KINDS`."""
-    if path.suffix not in KINDS:
-        raise ExportError(f"Predictions are not written as {path.name!r}; its name may end in {', '.join(KINDS)}.")
-
-
 def put(run: str | Path, folder: str | Path) -> list[Path]:
     """Write records, report and charts of a run into a folder of results, named after the run; return the files.
 

@@ -1,10 +1,9 @@
 """Results on disk: one line of JSON a result, only ever appended; a table of columns says what a line holds.
 
-`TRIALS` is the table of sweeps; `external` reads rows of another tool. What is named here without a table is of trials:
+`TRIALS` is the table of sweeps. What is named here without a table is of trials:
 `store.append(path, row)` is `store.TRIALS.append(path, row)`.
 """
 
-from workbench.store import external
 from workbench.store.table import (
     KINDS,
     STATUSES,
@@ -25,7 +24,6 @@ __all__ = [
     "RowError",
     "Table",
     "TornLineWarning",
-    "external",
     "is_stored",
     "packed_path",
 ]

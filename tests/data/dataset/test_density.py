@@ -119,7 +119,6 @@ def test_joined_data_are_still_learnable():
 
 def test_what_cannot_be_reached_says_how_far_one_can_get():
     made = labelled([0] * 3 + [1] * 3)
-    assert data.highest_density(made) == 0.5
     with pytest.raises(DataError, match=r"small cannot reach density 0.6: .* rows reach 0.5 at most. Ask for less"):
         data.with_density(made, 0.6)
     assert data.with_density(made, 0.5).density == 0.5
@@ -128,18 +127,9 @@ def test_what_cannot_be_reached_says_how_far_one_can_get():
             data.with_density(made, asked)
 
 
-def test_the_highest_density_is_the_highest():
-    made = skewed(rows=200)
-    most = data.highest_density(made)
-    assert data.with_density(made, most).density == most < 1
-    with pytest.raises(DataError, match=f"{most:.4g} at most"):
-        data.with_density(made, most + 2 / (made.rows * made.features))
-
-
 def test_rows_without_entries_stay_so():
     made = labelled([0] * 6)
     made = dataclasses.replace(made, x=formats.to_format(made.x.toarray() * (np.arange(6) > 1)[:, None], "csr"))
-    assert data.highest_density(made) == pytest.approx(4 / 6 * 5 / 8)
     joined = data.with_density(made, 0.4)
     assert row_lengths(joined)[:2].tolist() == [0, 0]
 
@@ -147,14 +137,14 @@ def test_rows_without_entries_stay_so():
 def test_data_without_entries_reach_nothing():
     made = labelled([0, 0])
     made = dataclasses.replace(made, x=formats.to_format(np.zeros((2, 8), np.float32), "csr"))
-    assert data.highest_density(made) == 0
     with pytest.raises(DataError, match="rows reach 0 at most"):
         data.with_density(made, 0.5)
 
 
 def test_rows_of_like_numbers_are_joined():
     made = dataclasses.replace(targets(range(6)), x=labelled([0] * 6).x)
-    assert data.highest_density(made) == made.density  # six numbers are in six parts
+    with pytest.raises(DataError, match=f"rows reach {made.density:.4g} at most"):  # six numbers are in six parts
+        data.with_density(made, 0.9)
     many = labelled([0] * 64)
     many = dataclasses.replace(many, y=np.arange(64, dtype=np.float32)[::-1].copy(), labels=data.Labels("numbers"))
     joined = data.with_density(many, 0.5)

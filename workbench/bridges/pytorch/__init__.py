@@ -31,8 +31,8 @@ True
 their weight a row-sparse gradient. `LazyAdam` and its like, one for each of `workbench.optimizers`, step the rows that
 a gradient holds, also those of torch.nn.EmbeddingBag(sparse=True). `to_tensor`, `from_tensor` and `to_bags` hand
 matrices over to PyTorch's own operators, and check what these read without a look. `FeedDataset` and `RowDataset` give
-a DataLoader batches, in this process and in workers. `check_loader` says what workers do wrong, `check_saved` whether a
-module saves all that it computes with, `require_row_sparse` whether a gradient became dense.
+a DataLoader batches, in this process and in workers. `check_loader` says what workers do wrong,
+`require_row_sparse` whether a gradient became dense.
 
 Kernels run on `torch.get_num_threads()` threads, on the CPU.
 """
@@ -49,7 +49,6 @@ from workbench.bridges.pytorch.rows import (
     RowDataset,
     SparseRows,
     check_loader,
-    check_saved,
     collate,
     from_tensor,
     init_worker,
@@ -310,7 +309,6 @@ __all__ = [
     "SparseLinear",
     "SparseRows",
     "check_loader",
-    "check_saved",
     "collate",
     "from_tensor",
     "init_worker",

@@ -393,18 +393,6 @@ def with_density(dataset: Dataset, density: float, seed: int = 0) -> Dataset:
     return dataclasses.replace(dataset, x=made, facts={**dataset.facts, **facts})
 
 
-def highest_density(dataset: Dataset) -> float:
-    """Return the highest density, 0 to 1, that `with_density` can reach for this data set.
-
-    Every row that has an entry then has all columns of the rows with its label.
-    """
-    if not dataset.x.nnz:
-        return dataset.density
-    labels, unions = _unions(dataset)
-    most = np.diff(unions.indptr)[labels].sum(where=np.diff(dataset.x.indptr) > 0, dtype=np.int64)
-    return int(most) / (dataset.rows * dataset.features)
-
-
 def _unreachable(dataset: Dataset, density: float, most: int) -> DataError:
     """Return the DataError for a density that joining all rows of a label cannot reach.
 
