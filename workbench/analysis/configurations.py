@@ -175,7 +175,7 @@ def _dense_order(row: Record) -> tuple[bool, str, bool, bool]:
 
 
 def storage_of(row: Record) -> str:
-    """Return how a record's data are stored between batches (setting `storage`); "format", the default, if unset."""
+    """Return how a record's data are stored between batches (setting `storage`); "same", the default, if unset."""
     return row.get("storage") or HELD
 
 
