@@ -16,7 +16,6 @@ from matplotlib.text import Text
 from benchmarks.analysis import bench
 from benchmarks.plots import competitor_ratio
 from benchmarks.plots import style as bench_style
-from tests.advising.test_cost_model import swept as priced
 from tests.plots.test_bounds_chart import swept as bounds_rows
 from tests.support import rows as maker
 from tests.support.figures import drawn, notes, said, texts
@@ -25,7 +24,6 @@ from workbench import data, plots, store
 from workbench.analysis import breakeven, pool_rounds
 from workbench.analysis.configurations import records
 from workbench.analysis.intervals import shown_value
-from workbench.command import predicting
 from workbench.plots import style
 from workbench.plots.chart import MESSAGE, Chart, Control
 from workbench.plots.phases import PHASES
@@ -144,7 +142,6 @@ PICTURES = [
     *(("trials", name, frame) for name in plots.names() for frame in MEASURED if (name, frame).count("bounds") != 1),
     *(("sizes", name, "sizes") for name in plots.names("sizes")),
     *(("sizes", name, "busy sizes") for name in plots.names("sizes")),
-    *(("predictions", name, "predictions") for name in plots.names("predictions")),
     *(("profile", name, "profile") for name in plots.names("profile")),
 ]
 """Kind of rows, chart, records: every chart with all records that it reads."""
@@ -154,9 +151,6 @@ def frame_of(records):
     """The frame of synthetic records by their name."""
     if records in MEASURED:
         return MEASURED[records]
-    if records == "predictions":
-        shown = {"index_dtype": "int32", "density_measured": 0.01}
-        return predicting.predicted_records([row | shown for row in priced(noise=0.1)])
     if records == "profile":
         drawn = data.load("power_law", rows=300, features=400, density=0.03, cache=False)
         return pd.DataFrame([asdict(data.profile(drawn))])
