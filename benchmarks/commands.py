@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -413,8 +414,8 @@ def _judge_advice(names: tuple[str, ...], is_quick: bool, folder: Path, runs: Pa
     from benchmarks.pages.suites import write_advice
     from workbench import store
     from workbench.analysis import formatting
-    from workbench.command.advising import follow
-    from workbench.sweeps import estimate
+    from workbench.command import terminal
+    from workbench.sweeps import estimate, progress_bar
 
     chosen = advice_suite.choose_cases(names, is_quick)
     left = advice_suite.remaining_cases(chosen, folder)
@@ -422,7 +423,7 @@ def _judge_advice(names: tuple[str, ...], is_quick: bool, folder: Path, runs: Pa
     lasting = f"; about {estimate.format_duration(sum(map(advice_suite.seconds_of, left)))}" if left else ""
     cases = formatting.format_count(len(chosen), "case")
     echo(f"{cases}{done}{lasting}. Ctrl-C stops; the same command resumes.", err=True)
-    is_whole = advice_suite.run(chosen, folder, runs, follow)
+    is_whole = advice_suite.run(chosen, folder, runs, partial(progress_bar.follow, console=terminal.stderr))
     if store.is_stored(folder / tables.ADVICE.file):
         print_targets(analysis.list_targets(tables.ADVICE.frame(tables.ADVICE.read(folder))))
         echo(f"Page: {write_advice(folder, command)}")

@@ -124,12 +124,26 @@ def with_options_as_code(text: str) -> str:
     return re.sub(r"(?<![\w`])--[a-z][\w-]*", r"`\g<0>`", text)
 
 
+SETTINGS_RULE = """# Settings
+
+A configuration is one value for each of these settings. A setting has one name: the keyword in Python, the option of
+`workbench sweep` and `train` (`batch_rows` is `--batch-rows`), the key of a sweep's file, the field of the panel and
+the column of the records. Several values are a list in Python and in a file, and stand between commas on the command
+line and in the panel. `trial_seconds` and `rounds` say how a sweep measures: they are in `[measure]` of its file.
+
+Estimators have scikit-learn's names: `max_iter` for `epochs`, `alpha` for `decay`, `random_state` for `seed` and
+`fit_intercept` for `intercept`.
+
+"""
+"""The beginning of the reference of settings."""
+
+
 def settings_table() -> str:
     """Return the reference of the settings of a configuration."""
     from workbench import settings
 
     rows = []
-    for setting in settings.SETTINGS:
+    for setting in (*settings.SETTINGS, *settings.MEASURE):
         allowed = setting.allowed if isinstance(setting.allowed, str) else ", ".join(setting.allowed)
         limits = [f"at least {setting.least:g}" if setting.least is not None else ""]
         limits += [f"above {setting.above:g}" if setting.above is not None else ""]
@@ -137,9 +151,7 @@ def settings_table() -> str:
         bounds = "; ".join(filter(None, [allowed, *limits]))
         default = "" if setting.default is None else f"`{setting.default}`"
         rows.append((f"`{setting.name}`", setting.meaning, default, bounds, setting.type.__name__))
-    text = "# Settings\n\nA configuration is one value for each of these settings. They are axes of a sweep's file,\n"
-    text += "options of `workbench sweep` and `train`, fields of the panel, and columns of the records.\n\n"
-    return text + table(("setting", "meaning", "default", "allowed", "type"), rows)
+    return SETTINGS_RULE + table(("setting", "meaning", "default", "allowed", "type"), rows)
 
 
 def columns() -> str:

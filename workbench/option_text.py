@@ -1,4 +1,4 @@
-"""Options as one line of text, as a spec, the panel, a notebook and the command line give them.
+"""Options as one line of text, and options that a message names, in the words of whoever shows it.
 
 >>> parsed("hashed=65536, weighting=tfidf, lower=false")
 {'hashed': 65536, 'weighting': 'tfidf', 'lower': False}
@@ -6,10 +6,15 @@
 "hashed=65536, variable='a, b'"
 """
 
+import contextlib
 import re
-from collections.abc import Mapping
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from types import MappingProxyType
 from typing import Any
+
+from workbench.settings import BY_NAME, LABEL
 
 Plain = str | int | float | None
 _OPTION = re.compile(r"\s*(\w+)\s*=\s*('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^,'\"]*)\s*(?:,|$)")
@@ -91,3 +96,71 @@ def _text(value: Any) -> str:
     text = str(value)
     is_plain = text == text.strip() and text and not re.search(r"[,'\"\\]", text) and _value(text) == text
     return text if is_plain else "'" + re.sub(r"(['\\])", r"\\\1", text) + "'"
+
+
+# Options in messages. A message holds a mark, and a door has the words: Python, the command line, the panel.
+
+_MARK = re.compile("\N{LEFT WHITE SQUARE BRACKET}(.*?)\N{RIGHT WHITE SQUARE BRACKET}")
+_FLAGS = ("force", "quote_formulas")
+"""Flags of commands that messages name, apart from settings."""
+
+
+def typed(**options: Any) -> str:
+    """Return a mark of options in a message: `worded` puts in its place what is typed for them."""
+    line = ", ".join(f"{name}={_text(value)}" for name, value in options.items())
+    return f"\N{LEFT WHITE SQUARE BRACKET}{line}\N{RIGHT WHITE SQUARE BRACKET}"
+
+
+def in_python(options: Mapping[str, Any]) -> str:
+    """Return options as keyword arguments.
+
+    >>> in_python({"label": "NAME", "implicit": True})
+    'label="NAME", implicit=True'
+    """
+    is_text = (isinstance(value, str) and not value.startswith("{") for value in options.values())
+    words = (f'"{value}"' if text else str(value) for value, text in zip(options.values(), is_text, strict=True))
+    return ", ".join(map("{}={}".format, options, words))
+
+
+COLUMNS_IN_FILE = "workbench data columns FILE --out columns.toml, edit it, then "
+"""What makes a file of what Python takes as a mapping."""
+
+
+def on_command_line(options: Mapping[str, Any]) -> str:
+    """Return options as those of commands; parameters of readers are of one option.
+
+    >>> on_command_line({"dataset": "ratings", "implicit": True, "duplicates": "last"})
+    '--dataset ratings --reading implicit=true,duplicates=last'
+    """
+    own = {name: value for name, value in options.items() if name in (*BY_NAME, LABEL.name, *_FLAGS)}
+    if str(own.get("columns", "")).startswith("{"):
+        return COLUMNS_IN_FILE + on_command_line({"columns": "columns.toml"})
+    words = [
+        word
+        for name, value in own.items()
+        for word in (f"--{name.replace('_', '-')}", *([] if value is True else [shlex.quote(str(value))]))
+    ]
+    read = [f"{name}={_text(value)}" for name, value in options.items() if name not in own]
+    return " ".join([*words, *([f"--reading {','.join(read)}"] if read else [])])
+
+
+_door: ContextVar[Callable[[Mapping[str, Any]], str]] = ContextVar("door", default=in_python)
+
+
+@contextlib.contextmanager
+def at_door(words: Callable[[Mapping[str, Any]], str]) -> Iterator[None]:
+    """Have messages that are made, or worded, within the context name options in these words."""
+    token = _door.set(words)
+    try:
+        yield
+    finally:
+        _door.reset(token)
+
+
+def worded(text: str) -> str:
+    """Return a message with each mark of options replaced by what is typed for them at this door.
+
+    >>> worded(f"Another one: {typed(label='NAME')}.")
+    'Another one: label="NAME".'
+    """
+    return _MARK.sub(lambda mark: _door.get()(parsed(mark[1])), text)

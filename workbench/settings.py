@@ -9,8 +9,10 @@ This module imports nothing of the project, so that every module may read the ta
 """
 
 import functools
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 KINDS = {str: "text", dict: "text", int: "integer", float: "number", bool: "flag"}
@@ -235,3 +237,30 @@ def value_or_default(name: str, value: Any) -> Any:
     """
     setting = BY_NAME[name]
     return value if value is not None else setting.default if setting.before is None else setting.before
+
+
+COMPLETED = {"engine": "the format", "gradient": "the format", "update": "the gradient"}
+"""Settings that a training completes where they are not given, and what they have to suit."""
+
+
+def train_command(values: Mapping[str, Any]) -> str:
+    """Return the `workbench train` command with these values of settings; what it takes by default is left out.
+
+    >>> train_command({"dataset": "uniform", "batch_rows": 64, "serial": True, "format": "csr", "engine": "ours"})
+    'workbench train --dataset uniform --batch-rows 64 --threads 1 --engine ours'
+    """
+    words = ["workbench", "train"]
+    values = {**values, "serial": False, "threads": 1} if values.get("serial") else values
+    for setting in SETTINGS:
+        value = values.get(setting.name)
+        usual = setting.default if setting.train is None else setting.train
+        is_usual = value == usual and setting.name not in COMPLETED
+        if value is None or is_usual or (setting.name == "epochs" and not value):
+            continue
+        if setting.type is bool:
+            words.append(setting.option if value else setting.option.replace("--", "--no-", 1))
+            continue
+        if setting.is_file and Path(value).is_relative_to(Path.cwd()):  # as it is typed here
+            value = Path(value).relative_to(Path.cwd())
+        words += [setting.option, str(value)]
+    return shlex.join(words)

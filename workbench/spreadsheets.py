@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from workbench.option_text import typed, worded
+
 FORMULA = re.compile(r"(?![+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|[+-](inf|nan)$)\s*[=+\-@]\s*\S")
 """Beginning of a text that is a formula; numbers with a sign, and signs alone, are none."""
 
@@ -28,7 +30,7 @@ def guard_columns(columns: Mapping[str, list[Any]], path: Path, quote: bool) -> 
     if formulas and not quote:
         warnings.warn(
             f"{path} has cells that a spreadsheet runs as formulas, such as {min(formulas)!r:.60}.\n"
-            "Type --quote-formulas (in Python quote_formulas=True) to write them with an apostrophe before.",
+            f"Type {worded(typed(quote_formulas=True))} to write them with an apostrophe before.",
             stacklevel=3,
         )
     if not (formulas and quote):

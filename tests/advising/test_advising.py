@@ -11,9 +11,10 @@ from tests.support.sweeps import supervised_here
 from workbench import advising as advice
 from workbench import data
 from workbench.advising import advising
-from workbench.advising.advising import folder_name_of, name_of, train_command
+from workbench.advising.advising import folder_name_of, name_of
 from workbench.advising.candidates import is_faithful, list_candidates
 from workbench.command import cli
+from workbench.settings import train_command
 from workbench.sweeps import run_folder
 from workbench.sweeps.spec import Configuration, SpecError
 
@@ -124,9 +125,8 @@ def test_epochs_in_one_call_are_no_candidate_of_a_model_that_has_none():
 
 
 def test_the_command_trains_a_serial_configuration_on_one_thread():
-    words = train_command(
-        Configuration(format="dense", engine="dense", gradient="dense", update="standard", serial=True)
-    )
+    settings = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard", "serial": True}
+    words = train_command(settings)
     assert words == "workbench train --threads 1 --format dense --engine dense --gradient dense --update standard"
 
 

@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 import workbench as wb
 from workbench import data
 from workbench.advising import frameworks
-from workbench.advising.advising import train_command
 from workbench.advising.frameworks import FRAMEWORKS, _conclude, answer_for
 from workbench.advising.frameworks import ways as problems
 from workbench.advising.frameworks.training import prepare_candidate
@@ -21,7 +20,8 @@ from workbench.advising.frameworks.ways import get, names, problem_of, ways_of
 from workbench.advising.source import suggest_model
 from workbench.command import cli
 from workbench.measure.race import Policy
-from workbench.sweeps.spec import Configuration, SpecError
+from workbench.settings import train_command
+from workbench.sweeps.spec import SpecError
 
 QUICK = Policy(seconds_call=0.001, rounds=1)
 
@@ -144,7 +144,7 @@ def test_the_code_of_advice_trains_on_the_same_data(kind, tmp_path, monkeypatch)
     loaded = advice.receive(path, None, read.get("label"), {name: read[name] for name in read if name != "label"})
     known = types.SimpleNamespace(verdict="none", settings={})
     settings = {"model": suggest_model(loaded.dataset)}
-    command = f"{train_command(Configuration(**loaded.settings, **settings, threads=1))} --epochs 1"
+    command = train_command({**loaded.settings, **settings, "threads": 1, "epochs": 1})
     answer = types.SimpleNamespace(settings=settings, command=command, recommendation=known, folder=tmp_path / "none")
     made = advice.Advice(answer, loaded)
     scope = {}

@@ -9,7 +9,7 @@ from workbench.analysis.breakeven import breakeven
 from workbench.analysis.configurations import groups
 from workbench.analysis.standings import make_standings
 from workbench.plots import phases
-from workbench.reports.report_tables import command_of
+from workbench.settings import train_command
 
 SLOW = replace(maker.SPARSE, trainers=2, fixed=3e-3)
 """Messages cost 3 ms a step; a row costs half."""
@@ -37,6 +37,6 @@ def test_the_best_trainers_have_the_verdict_and_their_command():
     frame = swept(FAST)
     assert dict(answer_text(frame).names)["S1"] == "sparse, 2 trainers"
     row = next(row for row in groups(frame)[0].rows if row["trainers"] == 2)
-    assert "--trainers 2" in command_of(row)
+    assert "--trainers 2" in train_command(row)
     untimed = row | dict.fromkeys(map("seconds_{}".format, phases.PHASES))
     assert phases._note(untimed, phases.phases_of(untimed), 2).endswith(", phases not timed")

@@ -161,7 +161,7 @@ def test_what_cannot_be_is_refused_with_what_to_type(monkeypatch):
 def test_wb_train_takes_it_and_the_model_folder_says_it(tmp_path, capsys):
     x, y = drawn(rows=200)
     model = wb.train(x.toarray(), y, format="dense", random_state=0)
-    assert "Nothing was searched, as format is set." in capsys.readouterr().err
+    assert "No alpha was searched, because format is set." in capsys.readouterr().err
     model.save(tmp_path / "dense")
     wb.train(x, y, random_state=0).save(tmp_path / "csr")
     for name in ("dense", "csr"):

@@ -11,9 +11,10 @@ import scipy.sparse
 import typer
 from typer.testing import CliRunner
 
-from workbench import data
+from workbench import data, option_text
 from workbench.analysis import profiles
 from workbench.command import cli, exit_codes, training
+from workbench.panels import state
 
 DRAWN = "rows=60, features=40, density=0.1, seed=1"
 
@@ -129,7 +130,7 @@ def test_charts_are_written_as_svg_and_png(news, tmp_path):
         (["news.txt", "--labels", "y.npy"], "y.npy has 6 labels for 30 rows; there must be one for each row"),
         (["news.txt", "--kind", "words"], "kind is 'words'; it is one of classes, numbers, multilabel"),
         (["news.txt", "--dataset", "uniform"], "uniform has no parameter 'path'"),
-        (["svmlight"], "svmlight needs the parameter 'path'"),
+        (["svmlight"], "svmlight needs path, your file or folder"),
         (["data.pickle"], "looks like a pickle"),
     ],
 )
@@ -142,12 +143,17 @@ def test_mistakes_are_told_with_what_is_known_and_end_with_the_status_of_wrong_i
     assert exit_codes.status_of(came.exception) == exit_codes.WRONG_INPUT
 
 
-def test_a_message_names_parameters_of_readers_as_options():
-    error = data.DataError(
-        "It needs the parameter 'labels': label='first', labels= a file, whole=True, column = ... (in Python x=1)"
-    )
-    result = "the option --labels: --label first, --labels a file, --reading whole=true, --reading column=..."
-    assert exit_codes.text_of(error) == f"It needs {result}"
+@pytest.mark.parametrize(
+    ("words", "result"),
+    [
+        (option_text.in_python, 'Type label="first", whole=True.'),
+        (option_text.on_command_line, "Type --label first --reading whole=true."),
+        (state.in_panel, "Type first in the field *Label*, whole=true in the field *Read with*."),
+    ],
+)
+def test_a_message_names_options_in_the_words_of_each_door(words, result):
+    with option_text.at_door(words):
+        assert str(data.DataError(f"Type {option_text.typed(label='first', whole=True)}.")) == result
 
 
 def test_a_folder_that_is_missing_is_named(tmp_path):

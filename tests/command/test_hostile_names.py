@@ -10,10 +10,9 @@ import rich.console
 
 from tests.support import rows
 from tests.support.commands import run
-from workbench.advising.advising import train_command
 from workbench.command import cli, console, output
+from workbench.settings import train_command
 from workbench.sweeps import spec
-from workbench.sweeps.spec import Configuration
 
 NAME = "x\x1b]0;title\x07\x1b[31m\x9b32m\u202e[bold]:smile:\x7f"
 """Sets the title of the terminal and its colours, turns the direction of writing, and is markup of rich."""
@@ -189,10 +188,10 @@ def test_shared_files_name_no_folder_and_tables_quote_on_request(tmp_path, monke
 
 def test_a_command_names_a_file_as_it_can_be_typed_here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    configuration = Configuration(dataset="svmlight", path=str(tmp_path / "d.svm"), model="logistic")
-    assert "--path d.svm " in train_command(configuration)
+    settings = {"dataset": "svmlight", "path": str(tmp_path / "d.svm"), "model": "logistic"}
+    assert "--path d.svm " in train_command(settings)
     monkeypatch.chdir("/")
-    assert f"--path {tmp_path.relative_to('/')}/d.svm " in train_command(configuration)
+    assert f"--path {tmp_path.relative_to('/')}/d.svm " in train_command(settings)
 
 
 def test_commands_print_by_the_console_or_by_echo():

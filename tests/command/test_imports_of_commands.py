@@ -68,21 +68,6 @@ def test_training_and_applying_with_code_from_the_cache_import_no_more_than_they
     assert len(loaded) <= 880
 
 
-def test_modules_that_wait_for_their_first_use_are_whole_then():
-    code = """
-import sys
-from workbench.command import exit_codes
-sys.meta_path.insert(0, exit_codes._AtFirstUse())
-import numba.core.config, numpy, scipy.sparse
-assert "unittest" not in sys.modules and "yaml.loader" not in sys.modules
-assert numba.core.config._HAVE_YAML
-numpy.testing.assert_array_equal([1], [1])
-from numpy.f2py import crackfortran
-print(numba.core.config.yaml.safe_load("[1, 2]"), callable(crackfortran.crackfortran), callable(numpy.f2py.run_main))
-"""
-    assert printed(code) == "[1, 2] True True\n"
-
-
 def test_a_command_alone_has_the_help_that_it_has_among_all():
     run = [sys.executable, "-m", "workbench", "apply", "--help"]
     alone = subprocess.run(run, capture_output=True, text=True, check=True, env=os.environ | {"COLUMNS": "100"}).stdout

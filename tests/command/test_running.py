@@ -10,6 +10,7 @@ import types
 from pathlib import Path
 
 import pytest
+import rich.progress
 from rich.console import Console
 
 from tests.support.clocks import SECONDS
@@ -81,7 +82,7 @@ def test_who_follows_a_run_sees_what_it_does_now_as_far_as_the_line_goes(monkeyp
     for module in (terminal, console):
         monkeypatch.setattr(module, "console", Console(file=shown, force_terminal=True, width=width))
     monkeypatch.setattr(run_folder, "watch_progress", lambda folder: iter([at_work]))
-    monkeypatch.setattr(terminal.Progress, "stop", lambda bar: (bar.refresh(), bar.live.stop()))
+    monkeypatch.setattr(rich.progress.Progress, "stop", lambda bar: (bar.refresh(), bar.live.stop()))
     terminal.follow("Sweeping", folder)
     first = next(line for line in shown.getvalue().splitlines() if "Sweeping" in line and "prep" in line)
     assert ("preparing data, 4 s: CSR ours" in first) == (width == 160)
@@ -95,7 +96,7 @@ def test_a_log_has_a_line_each_for_progress_and_outcome_and_no_time_left_of_what
     monkeypatch.setattr(run_folder, "watch_progress", lambda folder: iter([over]))
     terminal.follow("Sweeping", folder)
     bar, *rest = shown.getvalue().splitlines()
-    assert "64 of 60 s spent" in bar
+    assert "1 of 4 trials, 64 of 60 s" in bar
     assert "left" not in bar
     assert rest[0].startswith("finished: ")
 

@@ -19,7 +19,7 @@ def test_a_decay_is_chosen_and_trained_with():
 
 def test_a_given_option_is_respected_and_said():
     came = run("train", *SMALL, "--epochs", "1")
-    assert "Nothing is searched, as --epochs is given." in came.output
+    assert "No decay is searched, because --epochs is given." in came.output
     assert "chosen" not in came.output
     assert "chosen" not in run("train", *SMALL, "--search", "0").output
 

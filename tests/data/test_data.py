@@ -42,7 +42,7 @@ def test_unknown_names_list_the_known_ones():
         data.load("mnist")
     with pytest.raises(DataError, match="stdlib has no parameter 'line'; its parameters are lines, tests, counts"):
         data.load("stdlib", line=3)
-    with pytest.raises(DataError, match=r"npz needs the parameter 'path', your file or folder"):
+    with pytest.raises(DataError, match=r"npz needs path, your file or folder"):
         data.load("npz")
     with pytest.raises(DataError, match=r"'uniform' is already registered; .* Taken are: .*npz"):
         data.register(data.get("uniform"))

@@ -13,7 +13,7 @@ import sklearn
 from typer.testing import CliRunner
 
 import workbench as wb
-from workbench import data
+from workbench import data, option_text
 from workbench.command import cli
 
 Y = ["no", "yes", "no", "yes", "no", "yes"]
@@ -201,7 +201,6 @@ FILES = {
     "twice.csv": "user,item,rating\n1,2,5\n1,2,3\n2,3,4\n3,1,5\n",
     "nolabel.svm": "1:1 2:3\n2:1\n",
 }
-IN_PYTHON = re.compile(r"\(in Python (.*?)\)(?= to|\.|\n|$)")
 
 
 @pytest.fixture
@@ -219,14 +218,16 @@ def said_of(name, capsys):
         made = data.load(data.guess(name)[0], path=name, cache=False, **data.guess(name)[1])
     except ValueError as error:
         return str(error)
-    return "\n".join(made.facts["guesses"])
+    return option_text.worded("\n".join(made.facts["guesses"]))
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_what_a_reader_says_to_type_is_read_in_python_and_on_the_command_line(name, files, capsys):
-    said = said_of(name, capsys)
-    python = [code for text in IN_PYTHON.findall(said) for code in re.split(r" or |, (?=\w+=)", text)]
-    shell = re.findall(r"(?:Type |: )((?:--\w+ \S+ ?)+)(?=\(in Python)", said)
+    named = []
+    with option_text.at_door(lambda options: named.append(options) or option_text.on_command_line(options)):
+        said = said_of(name, capsys)
+    python = [option_text.in_python(options) for options in named]
+    shell = [words for words in map(option_text.on_command_line, named) if words.startswith("--")]
     jq = re.findall(r"jq -c .*? > NEW", said)
     assert python or jq, said
     for code in python:

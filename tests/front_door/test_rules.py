@@ -15,9 +15,10 @@ from typer.testing import CliRunner
 import workbench as wb
 from tests.front_door.test_doors import called, ends_with
 from tests.support.size_rows import swept
-from workbench import store
+from workbench import settings, store
 from workbench.api import sweeping as api_sweeping
 from workbench.command import cli
+from workbench.sweeps import run_folder
 from workbench.sweeps.progress import Progress
 
 ROOT = Path(__file__).parents[2]
@@ -73,9 +74,7 @@ def test_advise_has_the_same_settings_and_defaults_in_python_and_on_the_command_
 
 def test_sweep_has_an_option_for_each_setting_of_python():
     typed = set(options_of("sweep"))
-    missing = [name for name, choice in api_sweeping.BY_SETTING.items() if not {name, choice} & typed]
-    assert not missing
-    assert {"label", "budget", "run", "trial_seconds", "rounds"} <= typed
+    assert {"label", "budget", "run", *settings.CHOICES} <= typed
 
 
 def test_docs_type_no_name_that_lies_deeper_than_one_level():
@@ -143,14 +142,15 @@ def test_a_sweep_in_a_notebook_shows_progress_and_the_chart_so_far(result, monke
 
     monkeypatch.setattr("IPython.display.display", lambda *_, **__: Handle())
     monkeypatch.setattr(api_sweeping, "SECONDS_BETWEEN_CHARTS", 0.0)
-    show, finish = api_sweeping._show_in_notebook("Measuring", result.folder)
-    show(Progress("demo", "running", total=9, done=2, seconds=3.0), 0.0, 60.0)
-    assert '<progress max="9" value="2"' in shown[-1]
-    assert "2 of 9 trials" in shown[-1]
-    assert "Interrupt the cell to stop" in shown[-1]
-    assert "<svg" in shown[-1] or "<img" in shown[-1]
-    finish()
-    assert shown[-1] == ""
+    at_work = Progress("demo", "running", total=9, done=2, seconds=3.0)
+    monkeypatch.setattr(run_folder, "watch_progress", lambda _: iter([at_work]))
+    api_sweeping._follow_in_notebook("Measuring", result.folder, 0.0, 60.0)
+    card, at_the_end = shown
+    assert '<progress max="9" value="2"' in card
+    assert "2 of 9 trials" in card
+    assert "Interrupt the cell to stop" in card
+    assert "<svg" in card or "<img" in card
+    assert at_the_end == ""
 
 
 def test_a_spec_may_be_a_dict_and_both_are_refused(tmp_path, monkeypatch, capsys):

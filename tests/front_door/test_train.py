@@ -28,7 +28,7 @@ def test_train_x_y_logistic(data, capsys):
 
 def test_what_is_set_is_not_searched_and_a_search_of_another_size_is(data, capsys):
     assert wb.train(*data, learning_rate=0.1, random_state=0).search_ is None
-    assert "Nothing was searched, as learning_rate is set." in capsys.readouterr().err
+    assert "No alpha was searched, because learning_rate is set." in capsys.readouterr().err
     assert len(wb.train(*data, search=3, random_state=0).search_.losses) == 3
 
 

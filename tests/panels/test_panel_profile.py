@@ -81,7 +81,7 @@ def test_what_a_reader_asks_for_is_told_as_a_field_of_the_panel(here, opened):
     scipy.sparse.save_npz(here / "x.npz", scipy.sparse.eye_array(30, format="csr"))
     panel = opened(lab.study(dataset="npz", path="x.npz"))
     wait_until(panel, "failed")
-    assert "npz needs the field <em>Labels file</em>" in panel.profile.text.value
+    assert "FILE in the field <em>Labels file</em>" in panel.profile.text.value
     assert "--" not in panel.profile.text.value
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests.support import rows as made
 from tests.support.clocks import SECONDS
 from tests.support.panel_runs import tree, write_run
-from workbench import plots, store
+from workbench import option_text, plots, store
 from workbench.analysis.answer_text import AnswerText
 from workbench.panels import lab, tabs
 from workbench.panels.lab import Start
@@ -255,7 +255,7 @@ def test_compare_tells_what_changed_between_two_runs(start, run):
 
 
 def test_advice_is_measured_on_a_thread_and_shown_with_its_command(start, monkeypatch):
-    guess = "The label is the column 'a' (its name). Another one: --label NAME (in Python label=\"NAME\")."
+    guess = f"The label is the column 'a' (its name). Another one: {option_text.typed(label='NAME')}."
     command = "workbench train --dataset uniform"
     answer = SimpleNamespace(text=AnswerText("Go <sparse>"), command=command, spent="3 trials", guesses=(guess,))
     asked = []

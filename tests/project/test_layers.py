@@ -17,7 +17,7 @@ ALLOWED = {
     "kernels": set(),
     "workbench.json_text": set(),
     "workbench.option_text": set(),
-    "workbench.spreadsheets": set(),
+    "workbench.spreadsheets": {"option_text"},
     "workbench.settings": set(),
     "workbench.atomic_files": set(),
     "workbench.heap": set(),
@@ -40,7 +40,7 @@ ALLOWED = {
     },
     "workbench.training": {
         *("formats", "ops", "graph", "autodiff", "executor", "models", "optimizers", "data", "metrics", "json_text"),
-        *("spreadsheets", "recommend"),
+        *("spreadsheets", "recommend", "option_text"),
     },
     "workbench.store": {"json_text"},
     "workbench.analysis": {"store", "measure.posterior", "measure.rounds", "option_text"},
@@ -57,7 +57,7 @@ ALLOWED = {
     "workbench.study": {"formats", "ops", "data", "models", "analysis", "sweeps", "option_text"},
     "workbench.panels": {
         *("store", "analysis", "plots", "reports", "sweeps", "study", "advising", "training", "json_text"),
-        *("formats", "ops", "data", "models", "optimizers", "advising"),
+        *("formats", "ops", "data", "models", "optimizers", "advising", "option_text"),
     },
     "workbench.cluster": {
         *("formats", "ops", "graph", "models", "optimizers", "data", "kvstore", "module", "training", "measure"),

@@ -14,6 +14,7 @@ import typer
 
 from workbench import option_text, plots, settings, store, training
 from workbench.analysis import configurations
+from workbench.api.training import ESTIMATOR_PARAMETERS
 from workbench.command import cli
 from workbench.study import complete_choices
 from workbench.sweeps import grid, spec, trial
@@ -58,6 +59,10 @@ def test_a_setting_has_one_name_and_one_meaning_at_every_door():
     assert {*settings.CHOICES} - {*settings.BY_NAME} == {setting.name for setting in settings.MEASURE}
     assert {setting.name for setting in settings.MEASURE} <= {*spec.Measure.model_fields}
     assert {*complete_choices({})} == {*settings.CHOICES}
+    for name, of_scikit_learn in {"epochs": "max_iter", "decay": "alpha", "seed": "random_state"}.items():
+        assert of_scikit_learn in ESTIMATOR_PARAMETERS
+        assert name not in ESTIMATOR_PARAMETERS
+        assert all(of_scikit_learn != parameter.name for parameters in options.values() for parameter in parameters)
 
 
 def test_a_setup_has_the_settings_that_go_to_one():

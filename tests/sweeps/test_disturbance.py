@@ -96,7 +96,7 @@ def test_a_budget_that_is_out_ends_the_sweep_with_what_it_has(supervisor):
     assert rows_of(supervisor) == []
     state = run_folder.read_progress(supervisor.folder)
     assert state.state == "finished"
-    assert "The budget of 0 s is out; up to 48 more trials" in state.message
+    assert "The budget of 0 s is spent; up to 48 more trials" in state.message
 
 
 def test_a_race_whose_time_is_out_begins_no_trial_that_would_end_too_late(supervisor):
@@ -115,4 +115,4 @@ def test_a_race_whose_time_is_out_begins_no_trial_that_would_end_too_late(superv
 
     supervisor.try_once = lasting
     assert len(rows_of(supervisor)) == 2, "one of each side, whatever they take"
-    assert "The budget of 1,000 s is out; up to 2 more trials" in run_folder.read_progress(supervisor.folder).message
+    assert "The budget of 1,000 s is spent; up to 2 more trials" in run_folder.read_progress(supervisor.folder).message

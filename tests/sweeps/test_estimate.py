@@ -133,10 +133,10 @@ def test_the_budget_of_a_sweep_bounds_its_time():
     [
         (
             12,
-            r"12 rounds give a ratio of 2 the interval 1\.[67]\d? to 2\.[34]\d?, and detect differences from 1\.2 x on",
+            r"after 12 rounds.* known as 1\.[67]\d? to 2\.[34]\d? times, and sides that differ by 1\.2 times",
         ),
-        (3, r"3 rounds give a ratio of 2 the interval 1\.5\d? to 2\.[67]\d?, and detect differences from 1\.[34] x on"),
-        (1, r"1 round gives a ratio of 2 the interval"),
+        (3, r"after 3 rounds.* known as 1\.5\d? to 2\.[67]\d? times, and sides that differ by 1\.[34] times"),
+        (1, r"after 1 round, "),
     ],
 )
 def test_a_plan_says_the_smallest_difference_that_can_be_seen(rounds, said):

@@ -30,7 +30,8 @@ from workbench.analysis.verdict_text import comparison_facts
 from workbench.data import Profile, profile
 from workbench.measure import memory
 from workbench.measure.rounds import ALONE
-from workbench.settings import SETTINGS, Setting
+from workbench.option_text import worded
+from workbench.settings import train_command
 from workbench.sweeps import estimate, grid, run_folder
 from workbench.sweeps.budget import LEAST_OF_RACE, no_device
 from workbench.sweeps.grid import planned_row, rough_seconds_of
@@ -105,7 +106,7 @@ class Answer:
             "reused": self.reused,
             "seconds": self.seconds,
             "is_stopped": self.is_stopped,
-            "guesses": list(self.guesses),
+            "guesses": [*map(worded, self.guesses)],
             "note": self.note,
             "rows": str(self.folder),
             "profile": asdict(self.profile),
@@ -138,41 +139,6 @@ def folder_name_of(settings: Mapping[str, Any]) -> str:
         return name_of(settings)
     full = str(Path(settings["path"]).resolve()).encode("utf-8", "surrogateescape")
     return f"{name_of(settings)}-{hashlib.blake2b(full, digest_size=HASH_BYTES).hexdigest()}"
-
-
-# The command that trains a configuration, as it is typed.
-
-
-def train_command(configuration: Configuration) -> str:
-    """Return the `workbench train` command with the settings of a configuration; settings at their default are omitted.
-
-    >>> train_command(Configuration(dataset="uniform", batch_rows=64, serial=True, format="coo", shuffle=False))
-    'workbench train --dataset uniform --batch-rows 64 --threads 1 --no-shuffle --format coo --engine ours \
---gradient row_sparse --update lazy'
-    """
-    words = ["workbench", "train"]
-    if configuration.serial:
-        configuration = configuration.model_copy(update={"serial": False, "threads": 1})
-    for setting in SETTINGS:
-        words += _option(setting, getattr(configuration, setting.name))
-    return shlex.join(words)
-
-
-SAID = ("engine", "gradient", "update")
-"""Settings that a training without them would choose by itself."""
-
-
-def _option(setting: Setting, value: Any) -> list[str]:
-    """Return the command-line words that set a value, [] if it is the default."""
-    is_usual = value is None or (value == setting.default and setting.name not in SAID)
-    if is_usual or setting.name == "epochs":
-        return []
-    name = setting.name.replace("_", "-")
-    if setting.type is bool:
-        return [f"--{name}" if value else f"--no-{name}"]
-    if setting.is_file and Path(value).is_relative_to(Path.cwd()):  # as it is typed here
-        value = Path(value).relative_to(Path.cwd())
-    return [f"--{name}", str(value)]
 
 
 SECONDS = 60.0
@@ -583,7 +549,9 @@ class _Advising:
         return Answer(
             known,
             text_of(known, known.groups),
-            f"{train_command(self.by_key[known.key])} --epochs {self.epochs}" if known.key in self.by_key else "",
+            train_command({**self.by_key[known.key].model_dump(), "epochs": self.epochs})
+            if known.key in self.by_key
+            else "",
             profiled,
             self.settings,
             self.folder,

@@ -6,7 +6,7 @@ from typing import Any
 
 from workbench import data, models
 from workbench.data import contract
-from workbench.option_text import Options
+from workbench.option_text import Options, typed
 from workbench.sweeps.spec import FILES
 
 
@@ -82,4 +82,4 @@ def model_for(description: data.Description) -> str:
 def model_note(read: data.Dataset | data.Description, model: str) -> str:
     """Return a sentence on why the model was guessed, with what to type for another one."""
     reason = "each row is what was taken" if read.facts.get("implicit") else f"the labels are {read.labels}"
-    return f'The model is {model}: {reason}. Another one: --model NAME (in Python model="NAME").'
+    return f"The model is {model}: {reason}. Another one: {typed(model='NAME')}."

@@ -13,9 +13,9 @@ from workbench.advising.advising import SECONDS
 from workbench.advising.source import load_call
 from workbench.api import results, sweeping, training
 from workbench.api.inputs import say
-from workbench.api.loading import Loaded, as_typed, receive, refuse_misspelled
+from workbench.api.loading import Loaded, receive, refuse_misspelled
 from workbench.api.results import CHARTS, Result
-from workbench.data.errors import DataError
+from workbench.option_text import worded
 from workbench.recommend.comparing import RecommenderAdvice
 from workbench.recommend.comparing import compare as compare_recommenders
 from workbench.recommend.recommender import MODELS as RECOMMENDERS
@@ -272,23 +272,20 @@ def advise(
     loaded = receive(X, y, label, reading)
     folder = Path(run) if run is not None else None if loaded.settings else sweeping.run_of(loaded, "advise-")
     settings = sweeping.settings_of(loaded, folder or Path()) | fixed
-    try:
-        validate_spec({"name": "advise", "axes": fixed})  # before anything is written
-        sweeping.write_once(loaded, folder or Path())
-        spent = time.monotonic() - start
-        said = loaded.dataset.facts.get("guesses", ())  # by `received`
-        answer = measure(
-            settings,
-            seconds,
-            lazy=lazy,
-            folder=folder,
-            follow=sweeping.follow,
-            seconds_spent=spent,
-            say=lambda sentence: None if sentence in said else say(as_typed(sentence)),
-            epochs=epochs,
-        )
-    except DataError as error:
-        raise type(error)(as_typed(str(error))) from None
+    validate_spec({"name": "advise", "axes": fixed})  # before anything is written
+    sweeping.write_once(loaded, folder or Path())
+    spent = time.monotonic() - start
+    said = loaded.dataset.facts.get("guesses", ())  # by `received`
+    answer = measure(
+        settings,
+        seconds,
+        lazy=lazy,
+        folder=folder,
+        follow=sweeping.follow,
+        seconds_spent=spent,
+        say=lambda sentence: None if sentence in said else say(worded(sentence)),
+        epochs=epochs,
+    )
     return Advice(answer, loaded)
 
 

@@ -2,7 +2,6 @@
 
 import difflib
 import hashlib
-import re
 import weakref
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -29,6 +28,7 @@ from workbench.data.tables.frames import frame_table, in_pandas, is_frame
 from workbench.data.tables.guessing import LABELS, refuse_label
 from workbench.data.tables.texts import is_number
 from workbench.formats.arrays import computed, has_sparse_columns, library_of
+from workbench.option_text import worded
 from workbench.sweeps.problem import is_synthetic, parameters_of_file
 from workbench.sweeps.spec import FILES
 
@@ -216,21 +216,18 @@ def _load_path(source: str | Path, y: Any, label: str | None, given: dict[str, A
         of_configuration["columns"] = _written_columns(of_configuration["columns"])
     if label is not None:
         given["label"] = label
-    try:
-        settings, why = settings_of(
-            name, dataset, {**options, **given}, **{key: str(value) for key, value in of_configuration.items()}
-        )
-        settings = {
-            key: str(Path(value).resolve()) if key in ("path", "labels", "columns") else value
-            for key, value in settings.items()
-        }
-        made = data.load(settings["dataset"], **parameters_of_file(settings))
-    except DataError as error:
-        raise type(error)(as_typed(str(error))) from None
+    settings, why = settings_of(
+        name, dataset, {**options, **given}, **{key: str(value) for key, value in of_configuration.items()}
+    )
+    settings = {
+        key: str(Path(value).resolve()) if key in ("path", "labels", "columns") else value
+        for key, value in settings.items()
+    }
+    made = data.load(settings["dataset"], **parameters_of_file(settings))
     if why:
         inputs.say(f'{name} is read by "{settings["dataset"]}": {why}. Type dataset="NAME" for another reader.')
     for guess in made.facts.get("guesses", ()):
-        inputs.say(as_typed(guess))
+        inputs.say(worded(guess))
     if made.labels.are_missing:
         return Loaded(_with_random_labels(made.x, made.name, made.source), {}, made.x, None)
     is_own = "reading" in settings and is_synthetic(settings["dataset"])  # trials generate it without options
@@ -255,21 +252,6 @@ def _with_random_labels(x: Any, name: str, source: str) -> Dataset:
     drawn[:2] = 0, 1
     labels = data.Labels("classes", ("0", "1"), guess="drawn at random")
     return Dataset(name, x, drawn[: x.shape[0]], labels, source, "yours", facts={RANDOM: True})
-
-
-IN_PYTHON = r'(?:"[^"\n]*"|[^()"\n])*'
-"""What a message says to type in Python: text in quotes may have parentheses."""
-
-
-def as_typed(text: str) -> str:
-    """Return a reader's message with what to type in Python only, in place of the command line.
-
-    >>> as_typed('Another one: --label NAME (in Python label="NAME").')
-    'Another one: label="NAME".'
-    """
-    text = text.replace(" (in the setting reading)", "")
-    text = re.sub(rf"(?<=[ :.])[^:.\n]*--[^()\n]*\(in Python ({IN_PYTHON})\)", r" \1", text)
-    return re.sub(r"\bType +", "Type ", text.replace(":  ", ": "))
 
 
 def _load_memory(source: Any, y: Any, label: str | None, given: dict[str, Any]) -> Loaded:
@@ -321,8 +303,6 @@ def _split_anndata(source: Any, y: Any, label: str | None, layer: str | None) ->
         return matrix_in(source, layer, "adata"), y if label is None else labels_in(source, label, "adata")
     except MissingLabelsError as error:
         raise DataError(f"{str(error).splitlines()[0]}\n{_near_label(label, [*source.obs, *source.obsm])}") from None
-    except DataError as error:
-        raise DataError(as_typed(str(error))) from None
 
 
 def _near_label(label: Any, names: list[Any]) -> str:
@@ -374,10 +354,8 @@ def _load_frame(frame: Any, y: Any, label: str | None, given: dict[str, Any]) ->
     except MissingLabelsError as error:
         advice = 'Type label="NAME" for a column of it, kind="none" to go on without, or wb.load(frame, y).'
         raise MissingLabelsError(f"{str(error).splitlines()[0]}\n{advice}") from None
-    except DataError as error:
-        raise DataError(as_typed(str(error))) from None
     for guess in made.facts["guesses"]:
-        inputs.say(as_typed(guess))
+        inputs.say(worded(guess))
     columns = columns_file.load(made.facts["reread"]["columns"])
     made = replace(made, name="memory", source="memory", licence="yours")
     is_plain = _is_plain(columns, table.schema) and len(frame) == made.rows

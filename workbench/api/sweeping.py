@@ -4,7 +4,7 @@ import hashlib
 import html
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +16,14 @@ from workbench.advising.source import model_note, suggest_model
 from workbench.analysis import formatting
 from workbench.api import results
 from workbench.api.inputs import in_notebook, say
-from workbench.api.loading import Loaded, as_typed, pop_reading, receive
+from workbench.api.loading import Loaded, pop_reading, receive
 from workbench.api.results import Result
 from workbench.data.errors import DataError
-from workbench.option_text import Options
+from workbench.option_text import Options, worded
 from workbench.settings import CHOICES
 from workbench.study import suited
 from workbench.study.suited import spec_of
-from workbench.sweeps import grid, run_folder
+from workbench.sweeps import grid, progress_bar, run_folder
 from workbench.sweeps import spec as specs
 from workbench.sweeps.problem import is_synthetic
 from workbench.sweeps.progress import Progress
@@ -35,7 +35,6 @@ from workbench.sweeps.spec import FILES, Spec, SpecError
 
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_BETWEEN_CHARTS = 5.0
-Show = Callable[[Progress, float, float], None]
 
 
 def follow(heading: str, folder: Path, spent: float, budget: float) -> None:
@@ -43,108 +42,57 @@ def follow(heading: str, folder: Path, spent: float, budget: float) -> None:
 
     `heading` labels the display, `spent` and `budget` are seconds (0: no budget).
     """
-    show, close = _display(heading, folder)
-    states, is_stopping = run_folder.watch_progress(folder), False
-    try:
-        while True:
-            try:
-                state = next(states, None)
-                if state is None:
-                    return
-                show(state, spent, budget)
-            except KeyboardInterrupt:
-                if is_stopping:
-                    raise
-                is_stopping = True
-                run_folder.stop_run(folder)
-                states = run_folder.watch_progress(folder)
-    finally:
-        close()
-
-
-def line(state: Progress, spent: float, budget: float) -> str:
-    """Return the progress of a run as one line.
-
-    >>> line(Progress("demo", "running", total=8, done=3, seconds=2.0), 1.0, 60.0)
-    '3 of 8 trials, 3 of 60 s'
-    """
-    trials = f"{state.done} of {state.total} trials" if state.total else "starting"
-    seconds = f"{spent + state.seconds:.0f}{f' of {budget:.0f}' if budget else ''} s"
-    return ", ".join(filter(None, (trials, seconds, state.now if state.alive and state.stage else "")))
-
-
-def _display(heading: str, folder: Path) -> tuple[Show, Callable[[], None]]:
-    """Return (show(progress, spent, budget), finish()) for a notebook, a terminal or a log, whichever applies."""
     if in_notebook():
-        return _show_in_notebook(heading, folder)
-    return _show_in_terminal(heading) if sys.stderr.isatty() else _show_in_log(heading)
+        _follow_in_notebook(heading, folder, spent, budget)
+        return
+    if sys.stderr.isatty():
+        from rich.console import Console
 
-
-def _show_in_terminal(heading: str) -> tuple[Show, Callable[[], None]]:
-    """Return (show, finish) that draw a progress bar on standard error."""
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn
-    from rich.progress import Progress as Bars
-
-    columns = TextColumn("[bold]{task.description}"), BarColumn(), TextColumn("{task.fields[text]}", markup=False)
-    bars = Bars(*columns, console=Console(stderr=True))
-    bars.start()
-    task = bars.add_task(heading, total=None, text="")
-
-    def show(state: Progress, spent: float, budget: float) -> None:
-        """Update the bar: seconds of the budget if there is one, else trials."""
-        total, done = (budget, spent + state.seconds) if budget else (state.total or None, state.done)
-        bars.update(task, total=total, completed=done, text=line(state, spent, budget))
-
-    return show, bars.stop
-
-
-def _show_in_log(heading: str) -> tuple[Show, Callable[[], None]]:
-    """Return (show, finish) that print a line at most every `SECONDS_BETWEEN_LINES` seconds."""
+        progress_bar.follow(heading, folder, spent, budget, console=Console(stderr=True))
+        return
     due = time.monotonic()
 
-    def show(state: Progress, spent: float, budget: float) -> None:
+    def show(state: Progress, _is_stopping: bool) -> None:
         """Print a line on the run's state if one is due."""
         nonlocal due
         if time.monotonic() >= due and state.total:
             due = time.monotonic() + SECONDS_BETWEEN_LINES
-            say(f"{heading}: {line(state, spent, budget)}")
+            say(f"{heading}: {progress_bar.line(state, spent, budget)}")
 
-    return show, lambda: None
+    run_folder.watch(folder, show)
 
 
 INTERRUPT = "Interrupt the cell to stop and keep what was measured."
 
 
-def _show_in_notebook(heading: str, folder: Path) -> tuple[Show, Callable[[], None]]:
-    """Return (show, finish) that update a card in the notebook."""
+def _follow_in_notebook(heading: str, folder: Path, spent: float, budget: float) -> None:
+    """Show a card in the notebook until the run ends: a bar, and every few seconds the chart of what is measured."""
     from IPython.display import HTML, display
 
     handle: Any = display(HTML(""), display_id=True)
     drawn, picture, last = time.monotonic(), "", ""
 
-    def show(state: Progress, spent: float, budget: float) -> None:
-        """Update the card's progress bar, and every few seconds its chart, from the run folder."""
+    def show(state: Progress, _is_stopping: bool) -> None:
+        """Update the card's progress bar, and its chart from the run folder."""
         nonlocal drawn, picture, last
         if state.done and time.monotonic() - drawn > SECONDS_BETWEEN_CHARTS:
-            drawn, picture = time.monotonic(), _partial(folder)
-        text = html.escape(f"{heading}: {line(state, spent, budget)}")
+            from workbench import store
+            from workbench.panels import picture as pictures
+
+            drawn, records = time.monotonic(), run_folder.read_current_records(folder)
+            records = [record for record in records if record["status"] in ("ok", "disturbed")]
+            picture = pictures.draw("time_density", store.frame(records)).html if records else ""
+        text = html.escape(f"{heading}: {progress_bar.line(state, spent, budget)}")
         bar = f'<progress max="{state.total or 1}" value="{state.done}" aria-label="Trials done"></progress>'
         body = f'<p role="status">{bar} {text}<br><small>{INTERRUPT}</small></p>{picture}'
         if body != last:
             last = body
             handle.update(HTML(results.page(body)))
 
-    return show, lambda: handle.update(HTML(""))
-
-
-def _partial(folder: Path) -> str:
-    """Return the chart of the records measured so far as HTML; "" before the first one with a result."""
-    from workbench import store
-    from workbench.panels import picture
-
-    records = [record for record in run_folder.read_current_records(folder) if record["status"] in ("ok", "disturbed")]
-    return picture.draw("time_density", store.frame(records)).html if records else ""
+    try:
+        run_folder.watch(folder, show)
+    finally:
+        handle.update(HTML(""))
 
 
 # Data in memory on its way to the measured processes: written once as X.sparse, and mapped by each of them.
@@ -342,7 +290,7 @@ def _spec_of_settings(loaded: Loaded, folder: Path, settings: Mapping[str, Any])
     if not is_synthetic(choices["dataset"]) and not {"model", "width"} & given.keys():
         choices["model"] = suggest_model(loaded.dataset)
         if "path" in loaded.settings:
-            say(as_typed(model_note(loaded.dataset, choices["model"])))
+            say(worded(model_note(loaded.dataset, choices["model"])))
     return spec_of(suited.complete_with_suggestions(choices | choices_of(given)), folder.name)
 
 

@@ -16,7 +16,7 @@ from workbench.advising.candidates import is_lazy_exact
 from workbench.advising.source import model_note, suggest_model
 from workbench.api import inputs
 from workbench.api.frame_encoder import FrameEncoder
-from workbench.api.loading import Loaded, as_typed, pop_reading, receive
+from workbench.api.loading import Loaded, pop_reading, receive
 from workbench.bridges.sklearn import SparseClassifier, SparseRegressor
 from workbench.bridges.sklearn_base import NO_SEARCH
 from workbench.data import Dataset, StoredRows
@@ -25,8 +25,10 @@ from workbench.data.errors import DataError, MissingLabelsError
 from workbench.data.tables.frames import is_frame
 from workbench.formats.arrays import library_of
 from workbench.formats.compressed import with_native_order
+from workbench.option_text import worded
 from workbench.recommend.recommender import MODELS as RECOMMENDERS
 from workbench.recommend.recommender import Recommender
+from workbench.settings import train_command
 from workbench.sweeps.problem import parameters_of_file
 from workbench.sweeps.spec import FILES, Configuration, validate_spec
 from workbench.training.trained import TrainedModel
@@ -88,7 +90,7 @@ def train(X: Any, y: Any = None, *, model: str | None = None, label: str | None 
     try:
         loaded = receive(X, y, label, reading)
     except MissingLabelsError as error:  # which says how to go on without labels
-        raise MissingLabelsError(str(error).replace(' or kind="none"', "")) from None
+        raise MissingLabelsError(str(error).replace(', or kind="none" to go on without', "")) from None
     if not loaded.is_labelled:
         raise DataError('X came without labels.\nType wb.train(X, y), or label="NAME" to name a column of a frame.')
     return fit_estimator(loaded, model, parameters)
@@ -120,12 +122,9 @@ def fit_estimator(loaded: Loaded, model: str | None, parameters: dict[str, Any])
     A Pipeline for frames with text. Raises DataError for constant labels, rows stored on disk, or an unusable model.
     """
     estimator = estimator_for(loaded, model, parameters)
-    try:
-        refuse_constant(loaded.dataset)
-    except DataError as error:
-        raise DataError(as_typed(str(error))) from None
+    refuse_constant(loaded.dataset)
     if "path" in loaded.settings and model is None:
-        inputs.say(as_typed(model_note(loaded.dataset, guess_model(loaded.dataset))))
+        inputs.say(worded(model_note(loaded.dataset, guess_model(loaded.dataset))))
     if isinstance(loaded.x, StoredRows):
         raise DataError(
             "The rows are read from disk as they are trained on, and an estimator needs them in memory.\n"
@@ -169,9 +168,8 @@ def estimator_for(loaded: Loaded, model: str | None, parameters: dict[str, Any])
         needed = f"{model} has the target {target}, which no estimator has"
         if target in ESTIMATORS:
             needed = f"{model} needs {models.NEEDS[models.get(model).needs[0]]}, which no estimator takes"
-        raise DataError(
-            f"{needed}; expected one of: {', '.join(able)}.\nType {_train_command(loaded)} --model {model}."
-        )
+        command = train_command({**(loaded.settings or {"path": "FILE"}), "model": model})
+        raise DataError(f"{needed}; expected one of: {', '.join(able)}.\nType {command}.")
     if not is_guessed and target != "numbers" and loaded.dataset.kind == "numbers":
         raise DataError(f'{model} predicts classes, and the labels are {loaded.dataset.labels}.\nType model="linear".')
     chosen = dict(parameters)
@@ -197,16 +195,6 @@ def guess_model(dataset: Dataset) -> str:
     if models.get(suggested).target == "numbers":
         return "factorization_machine"
     return models.default_model("binary" if len(dataset.classes) == 2 else "classes")
-
-
-def _train_command(loaded: Loaded) -> str:
-    """Return the shell command that trains any model on this data, with its reader's settings."""
-    settings = loaded.settings
-    words = [shlex.quote(str(settings.get("path") or settings.get("dataset") or "FILE"))]
-    if "path" in settings:
-        given = {name: str(settings[name]) for name in ("dataset", *FILES, "kind", "reading") if settings.get(name)}
-        words += [f"--{name} {shlex.quote(value)}" for name, value in given.items() if name != "path"]
-    return " ".join(["workbench train", *words])
 
 
 class Saver:
@@ -265,7 +253,7 @@ def _choice(estimator: Any) -> str:
     if estimator.search_ is not None:
         return f"\nalpha {estimator.search_}. To change it: search=N for N settings, or alpha=VALUE for one."
     if estimator.search == "auto" and (given := estimator.parameters_set()):
-        return f" Nothing was searched, as {given[0]} is set."
+        return f" No alpha was searched, because {given[0]} is set."
     return ""
 
 

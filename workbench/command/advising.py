@@ -1,12 +1,12 @@
 """`workbench advise`: the budget is shown as it is spent, then the answer: what to train with, how much faster."""
 
+import functools
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from rich.panel import Panel
-from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
 
 from kernels.registry import format_count
@@ -16,10 +16,11 @@ from workbench.advising import Answer
 from workbench.advising.source import load_call
 from workbench.analysis.answers import EPOCHS
 from workbench.command import data_source, terminal
-from workbench.command.exit_codes import seconds_spent, without_python
+from workbench.command.exit_codes import seconds_spent
 from workbench.command.output import echo
+from workbench.option_text import worded
+from workbench.sweeps import progress_bar
 from workbench.sweeps.problem import parameters_of_file
-from workbench.sweeps.progress import Progress as RunProgress
 
 
 def advise(
@@ -46,7 +47,7 @@ def advise(
         seconds,
         lazy=lazy,
         folder=folder,
-        follow=follow,
+        follow=functools.partial(progress_bar.follow, console=terminal.stderr),
         seconds_spent=seconds_spent(),
         say=print_guess,
         epochs=epochs,
@@ -60,31 +61,7 @@ def advise(
 
 def print_guess(sentence: str) -> None:
     """Print a sentence on what was guessed to standard error."""
-    echo(without_python(sentence), err=True)
-
-
-def follow(heading: str, folder: Path, spent: float, budget: float) -> None:
-    """Show a run under `heading`: seconds spent, of `budget` (0: no limit), and its activity, until it is over.
-
-    `spent` are seconds before this run. Ctrl-C ends the run; the answer comes from what was measured.
-    """
-    columns = (
-        TextColumn("{task.description}", style="bold", markup=False),
-        BarColumn(),
-        TextColumn("{task.completed:.0f}" + (" of {task.total:.0f} s" if budget else " s")),
-        TextColumn("{task.fields[done]}"),
-        terminal.now_column(),
-    )
-    with Progress(*columns, console=terminal.stderr, expand=True) as bar:
-        task = bar.add_task(heading, total=budget or None, done="", now="")
-
-        def show_spent(state: RunProgress, _is_stopping: bool) -> None:
-            """Set the bar to the seconds and trials of the run's progress `state`."""
-            done = format_count(state.done, "trial") if state.done else "starting"
-            now = state.now if state.alive else ""
-            bar.update(task, completed=spent + state.seconds, done=done, now=now)
-
-        terminal.watch(folder, show_spent)
+    echo(worded(sentence), err=True)
 
 
 def show(answer: Answer) -> None:

@@ -191,7 +191,7 @@ def sweep(
     json: bool = False,
     **choices: str | None,
 ) -> None:
-    """Run the sweep that a spec describes or that you choose, or its rest; stop with Ctrl-C and lose nothing.
+    """Measure sparse against dense on your data, or run the sweep of a file; after Ctrl-C the same command goes on.
 
     Dense training is always measured, in all its forms.
 
@@ -396,7 +396,7 @@ def race(
     out: Path | None = None,
     json: Annotated[bool, typer.Option("--json")] = False,
 ) -> None:
-    """Time whole commands against each other and say which is faster, by how much and how surely.
+    """Time whole commands against each other and say which is faster, by how much and how certain that is.
 
     Processes run in interleaved rounds, from their start to their end; memory is their peak of resident memory.
 
@@ -564,7 +564,7 @@ def doctor() -> None:
 
 @app.command()
 def warm(cases: Annotated[list[str] | None, typer.Argument(metavar="CASE")] = None) -> None:
-    """Compile the code of common trainings now, which else the first training of each kind waits for.
+    """Compile the code of common trainings now, so that the first training of each kind need not wait for it.
 
     Parameters
     ----------

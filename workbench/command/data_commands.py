@@ -10,7 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from workbench.command.exit_codes import Group, without_python
+from workbench import option_text
+from workbench.command.exit_codes import Group
 from workbench.command.options import with_options
 from workbench.command.output import echo
 from workbench.settings import BY_NAME, LABEL, READING
@@ -110,7 +111,7 @@ def columns(
     from workbench.command import data_source
 
     chosen = data_source.columns(source, columns, reading, label)
-    echo(without_python(chosen.text()))
+    echo(option_text.worded(chosen.text()))
     if out is not None:
         chosen.save(out)
         echo(f"Written: {out}")

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from workbench import data
 from workbench.command.console import console
-from workbench.command.exit_codes import without_python
 from workbench.command.output import echo
 from workbench.data import content, contract, part_files
 from workbench.data.errors import MissingLabelsError
 from workbench.data.files.reading import path_exists
+from workbench.option_text import worded
 
 if TYPE_CHECKING:
     from workbench.data.tables import Columns
@@ -83,7 +83,7 @@ def load_with_or_without_labels(source: str, **files: str) -> data.Dataset:
         echo(f"{str(error).splitlines()[0]} It is read without labels.", err=True)
         return load(source, **files | {"kind": "none"})
     for line in read.facts.get("guesses", ()):
-        echo(without_python(line), err=True)
+        echo(worded(line), err=True)
     return read
 
 
@@ -148,7 +148,7 @@ def with_model(settings: Mapping[str, Any]) -> dict[str, Any]:
         read = data.describe(settings["dataset"], **parameters_of_file(settings))
     model = model_for(read)
     for line in (*read.facts.get("guesses", ()), model_note(read, model)):
-        echo(without_python(line), err=True)
+        echo(worded(line), err=True)
     return {**settings, "model": model}
 
 

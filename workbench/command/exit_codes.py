@@ -8,22 +8,19 @@ import copy
 import errno
 import gc
 import os
-import re
 import shlex
 import sys
 import time
 import warnings
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder
-from importlib.util import LazyLoader
 from pathlib import Path
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
+from workbench import option_text
 from workbench.command.output import echo, escape_controls
 
 FAILURE, WRONG_INPUT, INTERRUPTED = 1, 2, 130
@@ -35,9 +32,6 @@ WRONG_FILE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, Permissi
 _ARGUMENTS = "workbench arguments"
 OBJECTS_COLLECTED = 250_000
 """Objects that are made between two searches for garbage: imports alone make 130,000, none of which ever is."""
-AT_FIRST_USE = ("numpy.f2py", "numpy.testing", "yaml")
-"""Modules that libraries import without using them: SciPy copies all names of NumPy, and Numba looks whether it could
-read a file of settings in YAML. They take 0.05 s."""
 
 
 class Group(TyperGroup):
@@ -92,17 +86,12 @@ def _say_what_to_type() -> Iterator[None]:
         if type(error).__name__ == "NoSuchOption" and getattr(error, "possibilities", None) is not None:
             _suggest_option(error)
         if type(error).__name__ == "MissingParameter":
-            _add_example(error)
+            missing: Any = error
+            if examples := (missing.ctx.command.epilog or "").split("\n\n")[1:]:
+                missing.message = f"Type, for example: {examples[0]}"
         if hasattr(error, "message") and hasattr(error, "exit_code"):  # an error of click, which prints it
             error.message = escape_controls(str(error.message))
         raise
-
-
-def _add_example(error: Any) -> None:
-    """Set the message of the error of a missing argument to the first example of its command, if it has one."""
-    examples = (error.ctx.command.epilog or "").split("\n\n")[1:]
-    if examples:
-        error.message = f"Type, for example: {examples[0]}"
 
 
 def _suggest_option(error: Any) -> None:
@@ -131,7 +120,7 @@ class Commands(Group):
     def invoke(self, ctx: Any) -> Any:
         """Run the command; KeyboardInterrupt exits with status 130 and says how to continue."""
         try:
-            with _say_what_to_type():
+            with _say_what_to_type(), option_text.at_door(option_text.on_command_line):
                 return super().invoke(ctx)
         except KeyboardInterrupt:
             exit_interrupted(ctx)
@@ -179,10 +168,8 @@ def text_of(error: Exception) -> str:
     """
     if worded := getattr(error, "worded", None):  # of a SpecError, whose module would import all of data
         return str(worded(lambda option, value: f"--{option.replace('_', '-')} {value!r}"))
-    if "DataError" in (kind.__name__ for kind in type(error).__mro__):  # the type itself would import all of data
-        return _as_options(str(error))
     if not isinstance(error, OSError) or not error.strerror:
-        return without_python(str(error))
+        return str(error)
     text = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"{text}. Free some of the disk, or name a folder on another one."
@@ -191,28 +178,6 @@ def text_of(error: Exception) -> str:
     if not error.filename or (folder := Path(os.fsdecode(error.filename)).parent).exists():
         return text
     return f"{text}. There is no folder {folder}; make it first, or name another"
-
-
-def without_python(text: str) -> str:
-    """Return the text without parts such as ' (in Python label="NAME")'."""
-    return re.sub(r' \(in Python (?:"[^"\n]*"|[^()"\n])*\)', "", text)
-
-
-def _as_options(text: str) -> str:
-    """Return a message about data in which parameters of a reader are replaced by options of the command."""
-    from workbench import data
-
-    text = without_python(text)
-    for own in ("labels", "columns", "kind"):
-        text = text.replace(f"parameter {own!r}", f"option --{own}").replace(f"{own}= ", f"--{own} ")
-    names = {name for source in data.names() for name in data.get(source).parameters}
-    given = rf"\b({'|'.join(sorted(names))}) ?= ?('[^']*'|True|False|\.\.\.)"
-    return re.sub(given, lambda match: _option_text(match[1], match[2].strip("'")), text)
-
-
-def _option_text(name: str, value: str) -> str:
-    """Return a reader's parameter as typed, "--label NAME" or "--reading name=value"."""
-    return f"--label {value}" if name == "label" else f"--reading {name}={value.lower()}"
 
 
 PROGRAM = "workbench"
@@ -228,17 +193,6 @@ def seconds_spent() -> float:
     import psutil
 
     return max(time.time() - float(psutil.Process().create_time()), 0.0)
-
-
-class _AtFirstUse(MetaPathFinder):
-    """Finder of the modules `AT_FIRST_USE`, which are executed when one of their names is first read."""
-
-    def find_spec(self, fullname: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:
-        """Return the spec of such a module with a loader that waits, None for any other module."""
-        spec = PathFinder.find_spec(fullname, path, target) if fullname in AT_FIRST_USE else None
-        if spec is not None and spec.loader is not None:
-            spec.loader = LazyLoader(spec.loader)
-        return spec
 
 
 def _with_one_command(app: typer.Typer, name: str) -> typer.Typer:
@@ -260,9 +214,8 @@ def run(app: typer.Typer, program: str = PROGRAM) -> None:
     """
     global _is_own_process, _program
     _is_own_process, _program, shown = True, program, warnings.showwarning
-    warnings.showwarning = lambda message, *_: echo(f"Note: {without_python(str(message))}", err=True)
-    thresholds, finder = gc.get_threshold(), _AtFirstUse()
-    sys.meta_path.insert(0, finder)
+    warnings.showwarning = lambda message, *_: echo(f"Note: {message}", err=True)
+    thresholds = gc.get_threshold()
     gc.set_threshold(OBJECTS_COLLECTED)
     atexit.register(gc.freeze)  # the process ends: a last search for garbage takes 0.15 s and frees nothing of use
     try:
@@ -276,5 +229,4 @@ def run(app: typer.Typer, program: str = PROGRAM) -> None:
     finally:
         _is_own_process, _program = False, PROGRAM
         warnings.showwarning = shown
-        sys.meta_path.remove(finder)
         gc.set_threshold(*thresholds)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.models import CommandInfo, OptionInfo
 
-from workbench.settings import Setting
+from workbench.settings import COMPLETED, Setting
 
 # Groups of the commands in `workbench --help`. The docstring of a command says what it does, what its options are
 # (section Parameters) and what to type (section Examples).
@@ -120,10 +120,6 @@ def _document_options(callback: Callable[..., Any], texts: Mapping[str, str]) ->
 def _name_of(command: CommandInfo) -> str:
     """Return the name by which a command is typed, its own or that of its function."""
     return command.name or str(getattr(command.callback, "__name__", ""))
-
-
-COMPLETED = {"engine": "the format", "gradient": "the format", "update": "the gradient"}
-"""Settings that are completed where they are not given, and what they have to suit."""
 
 
 def with_options(

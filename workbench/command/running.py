@@ -110,16 +110,11 @@ def lines(run: Run) -> list[str]:
     stop = f"Stop it with: {_command('stop', run.folder)}" if state.alive else ""
     report = f"Its report: {_command('report', run.folder)}" if state.state == "finished" else ""
     is_cut = state.state != "finished" or state.done < state.total  # a finished run with trials left was out of budget
-    on = _command("sweep", run.folder / run_folder.SPEC, "--run", run.folder, *_cluster_option(run.folder))
+    where = ("--cluster", cluster) if (cluster := run_folder.read_cluster_option(run.folder)) else ()
+    on = _command("sweep", run.folder / run_folder.SPEC, "--run", run.folder, *where)
     go_on = f"Go on with: {on}" if is_cut and not state.alive else ""
     records = f"Records: {counts}" if counts else ""
     return [line for line in (state.message, now, at_work, records, reused, stop, report, go_on) if line]
-
-
-def _cluster_option(folder: Path) -> tuple[str, ...]:
-    """Return the words of the option that names the cluster of a run; none if it runs on this machine."""
-    place = run_folder.read_cluster_option(folder)
-    return ("--cluster", place) if place else ()
 
 
 def _command(*words: str | Path) -> str:

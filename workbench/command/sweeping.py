@@ -1,9 +1,8 @@
 """A sweep from the command line: what is wrong is found first, what is large is asked about, a verdict ends it."""
 
-import json
 import shlex
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import typer
@@ -17,7 +16,7 @@ from workbench.analysis import formatting
 from workbench.command import terminal
 from workbench.command.data_source import print_reader, with_model
 from workbench.data import contract
-from workbench.settings import CHOICES
+from workbench.settings import BY_NAME, CHOICES
 from workbench.study import suited
 from workbench.study.suited import name_of, spec_of
 from workbench.sweeps import estimate, run_folder
@@ -34,33 +33,10 @@ OF_DATA = (*FILES, "dataset", "reading", "model", "width", "kind", "positive", "
 """Settings on which it depends whether a file can be trained on."""
 
 
-MOST_OF_SPEC = 1 << 20
-"""Bytes that a spec in JSON has at most."""
-PARTS_OF_SPEC = {"axes", "candidates", "measure", "limits"}
-
-
 def is_data(path: Path) -> bool:
-    """Return whether a path is data rather than a spec, which is TOML, JSON with parts of a spec, or a run folder.
-
-    False for a path that does not exist.
-    """
-    if path.suffix == ".toml" or not path.exists() or (path / "spec.json").exists():
-        return False
-    if path.suffix != ".json" or path.is_dir() or path.stat().st_size > MOST_OF_SPEC:
-        return True
-    text = path.read_text(encoding="utf-8", errors="replace")
-    for part in (text, text.lstrip().partition("\n")[0]):  # JSON, or a record a line
-        try:
-            parsed = json.loads(part)
-        except (ValueError, RecursionError):
-            continue
-        return isinstance(parsed, list) or (isinstance(parsed, dict) and bool(parsed) and not _is_spec(parsed.keys()))
-    return False
-
-
-def _is_spec(keys: Collection[str]) -> bool:
-    """Return whether the keys of a JSON object are those of a spec."""
-    return bool(PARTS_OF_SPEC & {*keys}) or {*keys} <= {"name", "description", "seed"}
+    """Return whether a path is data rather than a spec (.toml, or the spec.json of a run) or a run folder."""
+    is_spec = path.suffix == ".toml" or path.name == run_folder.SPEC or (path / run_folder.SPEC).exists()
+    return path.exists() and not is_spec
 
 
 def load_sweep(path: Path | None, choices: Mapping[str, str | None], budget: float | None = None) -> tuple[Spec, Size]:
@@ -165,7 +141,8 @@ def dry_run(spec: Spec, size: Size, folder: Path, cluster: str | None) -> None:
     shown.add_row("configurations", f"{size.configurations:,}, dense steps on all threads and on one")
     shown.add_row("rounds", f"up to {size.rounds}, fewer where a comparison is decided; {_trials(size)}")
     shown.add_row("precision", estimate.minimum_detectable_sentence(spec))
-    for axis, values in spec.axes.items():
+    changed = {axis: values for axis, values in spec.axes.items() if values != (BY_NAME[axis].default,)}
+    for axis, values in changed.items():
         named = ["natural" if value is None else str(value) for value in values]
         shown.add_row(axis, ", ".join(named if len(named) <= 12 else [*named[:10], f"... {len(named):,} in all"]))
     for number, candidate in enumerate(spec.candidates, 1):

@@ -1,23 +1,20 @@
 """Runs in a terminal: progress bars, tables, and the verdict in the words of the report; from run folders alone."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
-from rich.console import Group
 from rich.padding import Padding
 from rich.panel import Panel
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Column, Table
+from rich.table import Table
 from rich.text import Text
 
 from kernels.registry import format_count, format_size
 from workbench import store
 from workbench.analysis import configurations, formatting
 from workbench.analysis.answer_text import AnswerText, answer_text
-from workbench.command.console import console, live, make_table, messages_on_stderr, print_run_lines, stderr
-from workbench.sweeps import estimate, run_folder
-from workbench.sweeps.progress import Progress as RunProgress
+from workbench.command.console import console, make_table, messages_on_stderr, print_run_lines, stderr
+from workbench.sweeps import progress_bar, run_folder
 
 __all__ = [
     "conclude",
@@ -30,7 +27,6 @@ __all__ = [
     "stderr",
     "summarize",
     "trained_table",
-    "watch",
 ]
 
 MOST_LINES, MOST_CAVEATS = 8, 4
@@ -38,56 +34,9 @@ MOST_LINES, MOST_CAVEATS = 8, 4
 
 
 def follow(heading: str, folder: Path) -> None:
-    """Show the progress of the run in `folder` under `heading` until it is over; then print how it ended.
-
-    What each agent does is shown too. Ctrl-C stops the run and waits for its end; finished records stay.
-    """
-    columns = (
-        TextColumn("{task.description}", style="bold", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[left]}"),
-        now_column(),
-    )
-    bar = Progress(*columns, console=console, expand=True)
-    task = bar.add_task(heading, total=None, left="", now="")
-    with live(bar) as display:
-
-        def show(state: RunProgress, is_stopping: bool) -> None:
-            """Set the bar, and the line of each agent, from the progress `state`; "stopping" if `is_stopping`."""
-            left = estimate.format_time_left(state.seconds_left, state.seconds_left_most) if state.alive else ""
-            known = filter(None, (estimate.format_budget_spent(state.seconds, state.seconds_budget), left))
-            shown = "stopping" if is_stopping else ", ".join(known)
-            now = state.now if state.alive else ""
-            bar.update(task, total=state.total or None, completed=state.done, left=shown, now=now)
-            agents = state.by_agent if state.alive else []
-            display.update(Group(bar, *(Text(f"  {line}", no_wrap=True, overflow="ellipsis") for line in agents)))
-
-        watch(folder, show)
+    """Show a bar of the run in `folder` until it is over; then print how it ended."""
+    progress_bar.follow(heading, folder, console=console)
     summarize(folder)
-
-
-def watch(folder: Path, show: Callable[[RunProgress, bool], None]) -> None:
-    """Call `show(progress, is_stopping)` repeatedly until a run is over; Ctrl-C asks it to stop and goes on."""
-    is_stopping, states = False, run_folder.watch_progress(folder)
-    while True:
-        try:
-            state = next(states, None)
-            if state is None:
-                return
-            show(state, is_stopping)
-        except KeyboardInterrupt:
-            is_stopping = True
-            run_folder.stop_run(folder)
-            states = run_folder.watch_progress(folder)
-
-
-def now_column() -> TextColumn:
-    """Return the progress column with the current activity (task field `now`), as wide as an expanding bar allows."""
-    return TextColumn(
-        "{task.fields[now]}", markup=False, table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")
-    )
 
 
 def summarize(folder: Path) -> None:

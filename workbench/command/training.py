@@ -73,7 +73,7 @@ def settings_to_search(ctx: typer.Context, search: int | None) -> int | None:
     """
     given = next((name.replace("_", "-") for name in HOW if not exit_codes.is_default(ctx, name)), "")
     if search is None and given:
-        echo(f"Nothing is searched, as --{given} is given.", err=True)
+        echo(f"No decay is searched, because --{given} is given.", err=True)
         return 0
     if search and search < 2:
         raise typer.BadParameter(f"{search}; expected 2 settings or more, or 0 for none.", param_hint="--search")
@@ -173,7 +173,7 @@ def _train(
     if found is not None and isinstance(run, Run):
         run.set_weights(found.weights, found.intercept)
         seconds = time.perf_counter() - start
-        print_line(f"{format_count(found.epochs, 'pass')} over the rows, with those of the search")
+        print_line(f"trained in {format_count(found.epochs, 'pass')} over the rows, those of the search included")
     else:
         seconds = _train_epochs(run, configuration)
         if standard is not None and isinstance(run, Run):
@@ -183,7 +183,7 @@ def _train(
         console.print(warning, **PLAIN)
     print_quality(run, problem, configuration, seconds / configuration.epochs)
     arrays, peak = format_size(run.bytes_held), format_size(memory.peak_bytes())
-    print_line(f"arrays hold {arrays}; the process's peak was {peak}, libraries included")
+    print_line(f"memory: {arrays} in arrays; the process's peak was {peak}, libraries included")
     if gpu is not None:
         on_device: Any = run  # a training on a device, whose module is not imported here
         console.print(f"on {gpu.name} the arrays hold {format_size(on_device.bytes_device_held)}")
@@ -373,7 +373,7 @@ def table(epochs: Sequence[Epoch], phases: Counter) -> Table:
 
     `phases` has seconds by phase of all steps.
     """
-    shown = Table("epoch", "steps", "loss", "ms a step", "where it goes")
+    shown = Table("epoch", "steps", "loss", "ms a step", "share of the time")
     total = sum(phases.values()) or 1.0
     large = [phase for phase in PHASES if phases[phase] >= 0.005 * total]
     shares = ", ".join(f"{PHASE_WORDS.get(phase, phase)} {100 * phases[phase] / total:.0f} %" for phase in large)
@@ -425,15 +425,13 @@ def train_on_several(settings: dict[str, Any], trainers: int, folder: Path, dry_
 
 def trainers_table(steps: Mapping[int, Mapping[str, Any]]) -> Table:
     """Return a table of the last epochs: steps, mean loss, ms a step, from messages by step."""
-    shown = Table("epoch", "steps", "loss", "ms a step")
-    epochs: dict[int, list[Mapping[str, Any]]] = {}
-    for step, told in steps.items():
-        epochs.setdefault((step - 1) // told["steps_epoch"], []).append(told)
-    for epoch, told_steps in list(epochs.items())[-EPOCHS_SHOWN:]:
-        count = len(told_steps)
-        loss, seconds = (sum(told[name] for told in told_steps) / count for name in ("loss", "seconds"))
-        shown.add_row(str(epoch + 1), str(count), f"{loss:.4f}", f"{1e3 * seconds:.3g}")
-    return shown
+    epochs: dict[int, Epoch] = {}
+    for step, message in steps.items():
+        number = (step - 1) // message["steps_epoch"]
+        epoch = epochs.setdefault(number, Epoch(number, 0.0))
+        epoch.steps, epoch.loss = epoch.steps + 1, epoch.loss + message["loss"]
+        epoch.seconds += message["seconds"]
+    return table([*epochs.values()], Counter())
 
 
 def print_answer(answer: Mapping[str, Any], folder: Path, configuration: Configuration) -> None:

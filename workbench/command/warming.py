@@ -6,8 +6,6 @@ import signal
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, wait
-from dataclasses import dataclass
-from typing import Any
 
 from kernels import threads
 from kernels.registry import unknown_name
@@ -19,57 +17,34 @@ from workbench.sweeps.trial import MEASURING, answers, warm_kernels
 OPTIMIZERS = ("adagrad", "adam", "sgd")
 LARGEST = 2**62
 """Bytes that a trial may take which is only prepared: as many as it likes."""
-EXECUTIONS = {"steps": "step", "epochs": "epoch"}
 
 
-@dataclass(frozen=True)
-class Case:
-    """A kind of training: `name` is what is typed, `settings` what differs from the defaults of `train`."""
-
-    name: str
-    settings: dict[str, Any]
-
-    @property
-    def configuration(self) -> Configuration:
-        """Configuration of the case, with missing settings filled in as `train` does."""
-        return configuration_of(self.settings)
-
-
-def _cases() -> dict[str, Case]:
-    """Return {name: case} of the common trainings: logistic regression in float32 with each optimizer.
-
-    CSR rows step by step and by epochs, dense rows by epochs.
-    """
-    common = {"model": "logistic", "dtype": "float32"}
-    cases = [
-        Case(f"{optimizer}-{how}", {**common, "format": "csr", "optimizer": optimizer, "execution": execution})
-        for how, execution in EXECUTIONS.items()
-        for optimizer in OPTIMIZERS
-    ]
-    cases += [
-        Case(f"{optimizer}-dense-epochs", {**common, "format": "dense", "optimizer": optimizer, "execution": "epoch"})
-        for optimizer in OPTIMIZERS
-    ]
-    return {case.name: case for case in cases}
+CASES = {
+    f"{optimizer}-{how}": {"model": "logistic", "dtype": "float32", "optimizer": optimizer, **settings}
+    for how, settings in {
+        "steps": {"format": "csr", "execution": "step"},
+        "epochs": {"format": "csr", "execution": "epoch"},
+        "dense-epochs": {"format": "dense", "execution": "epoch"},
+    }.items()
+    for optimizer in OPTIMIZERS
+}
+"""Settings of the common trainings, logistic regression in float32, by the name that is typed."""
 
 
-CASES = _cases()
-
-
-def choose(names: Sequence[str]) -> list[Case]:
-    """Return the cases of these names, all for (); SpecError, with the nearest name, for an unknown one."""
+def choose(names: Sequence[str]) -> list[str]:
+    """Return the names of the cases meant, all for (); SpecError, with the nearest name, for an unknown one."""
     if unknown := [name for name in names if name not in CASES]:
         raise SpecError(unknown_name("case", unknown[0], CASES))
-    return [CASES[name] for name in names] or list(CASES.values())
+    return [*names] or [*CASES]
 
 
 def warm(names: Sequence[str]) -> float:
     """Compile the cases of these names, or all, into the cache; print the seconds of each, return those of all."""
     cases, start = choose(names), time.perf_counter()
-    for count, case in enumerate(cases, 1):
-        with console.status(f"{count} of {len(cases)}: {case.name}"):
-            seconds = warm_kernels(case.configuration)["seconds_compile"]
-        console.print(f"{count} of {len(cases)}: {case.name}, {seconds:.1f} s", highlight=False)
+    for count, name in enumerate(cases, 1):
+        with console.status(f"{count} of {len(cases)}: {name}"):
+            seconds = warm_kernels(configuration_of(CASES[name]))["seconds_compile"]
+        console.print(f"{count} of {len(cases)}: {name}, {seconds:.1f} s", highlight=False)
     return time.perf_counter() - start
 
 

@@ -100,7 +100,7 @@ class Source:
         known = self.parameters
         complete = {**known, **given}
         if missing := [name for name, value in complete.items() if value is inspect.Parameter.empty]:
-            needed = f"{self.name} needs the parameter {missing[0]!r}{MEANT.get(missing[0], '')}"
+            needed = f"{self.name} needs {missing[0]}{MEANT.get(missing[0], '')}"
             raise DataError(f"{needed}; its parameters are {', '.join(known)}.")
         self._refuse_no_path(complete)
         return complete

@@ -4,20 +4,25 @@ import importlib
 import json
 from typing import Any
 
+from workbench.option_text import typed, worded
+
 
 class DataError(ValueError):
     """A data set cannot be had as asked; the message says what came, what is allowed and what to do."""
+
+    def __init__(self, message: str = "") -> None:
+        """Keep the message, the options that it names in the words of the present door."""
+        super().__init__(worded(message))
 
 
 class MissingLabelsError(DataError):
     """Data in which no labels were found, where labels are needed; it can be read with `kind="none"`."""
 
 
-_OF_FILE = "--labels FILE for a file of labels, or --kind none to go on without"
-_IN_PYTHON = 'labels="FILE" or kind="none"'
-ADVICE_LABELS_FILE = f"Type {_OF_FILE} (in Python {_IN_PYTHON})."
+_OF_FILE = f"{typed(labels='FILE')} for a file of labels, or {typed(kind='none')} to go on without"
+ADVICE_LABELS_FILE = f"Type {_OF_FILE}."
 """What to type when a reader without named columns found no labels: the last line of the message."""
-ADVICE_LABELS = f'Type --label NAME for a column of it, {_OF_FILE} (in Python label="NAME", {_IN_PYTHON}).'
+ADVICE_LABELS = f"Type {typed(label='NAME')} for a column of it, {_OF_FILE}."
 """What to type when a reader of named columns found no labels."""
 
 
@@ -36,47 +41,24 @@ def import_optional(package: str, extra: str, what: str) -> Any:
         raise DataError(f"{what} needs {package}, which is not installed: {install}.") from error
 
 
-def reader_option_advice(dataset: str = "", **options: str | int) -> str:
-    """Return what to type to read a file with these parameters of its reader, on the command line and in Python.
+def reader_option_advice(purpose: str = "", **options: str | int) -> str:
+    """Return the sentence with which options a file is to be read, and for what `purpose`; as text for `worded`.
 
-    Parameters
-    ----------
-    dataset : str, default ""
-        Data set that is to read the file; "" to keep its present reader.
-    **options : str, bool or int
-        Parameters of that reader. A text in capitals, such as "NAME", stands for what the user fills in.
+    Options are `dataset` and parameters of its reader. A text in capitals stands for what the user fills in.
 
-    Returns
-    -------
-    str
-        One sentence, which begins with "Type" and ends with a full stop.
-
-    Examples
-    --------
-    >>> reader_option_advice(implicit=True)
-    'Type --reading implicit=true (in Python implicit=True).'
-    >>> reader_option_advice("ratings", duplicates="last")
-    'Type --dataset ratings --reading duplicates=last (in Python dataset="ratings", duplicates="last").'
+    >>> worded(reader_option_advice(dataset="ratings", duplicates="last"))
+    'Type dataset="ratings", duplicates="last".'
     """
-    words = ",".join(f"{name}={str(value).lower() if value is True else value}" for name, value in options.items())
-    named = ({"dataset": dataset} if dataset else {}) | options
-    python = ", ".join(
-        f'{name}="{value}"' if isinstance(value, str) else f"{name}={value}" for name, value in named.items()
-    )
-    return f"Type {f'--dataset {dataset} ' if dataset else ''}--reading {words} (in Python {python})."
+    return f"Type {typed(**options)}{f' {purpose}' if purpose else ''}."
 
 
 def column_advice(name: str, **said: Any) -> str:
-    """Return the commands and the Python argument that read the column `name` of a table by other declarations.
+    """Return the options that read the column `name` of a table by other declarations, as text for `worded`.
 
-    >>> column_advice("age", kind="number").partition("(in Python ")[2]
-    'columns={"columns": {"age": {"kind": "number"}}})'
+    >>> worded(column_advice("age", kind="number"))
+    'columns={"columns": {"age": {"kind": "number"}}}'
     """
-    python = json.dumps({"columns": {name: said}}, ensure_ascii=False)
-    return (
-        "workbench data columns FILE --out columns.toml, edit it, then --columns columns.toml "
-        f"(in Python columns={python})"
-    )
+    return typed(columns=json.dumps({"columns": {name: said}}, ensure_ascii=False))
 
 
 def quoted(text: bytes) -> str:

@@ -4,6 +4,9 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from workbench.option_text import at_door
+from workbench.panels.state import in_panel
+
 
 def nothing() -> None:
     """Do nothing; the default of callbacks."""
@@ -60,7 +63,8 @@ class Guard:
 
     def _do(self, what: str, action: Callable[[], Any]) -> None:
         """Run `action()`; an exception is passed to `tell(error, what)` instead of raised."""
-        try:
-            action()
-        except Exception as error:
-            self.tell(error, what)
+        with at_door(in_panel):
+            try:
+                action()
+            except Exception as error:
+                self.tell(error, what)

@@ -20,11 +20,12 @@ import traitlets
 from workbench import data
 from workbench.analysis import formatting, profiles
 from workbench.data import contract
+from workbench.option_text import worded
 from workbench.panels import live, pages, picture
 from workbench.panels.form import Form, close_tree, send_less
 from workbench.panels.guard import Guard
 from workbench.panels.results_view import ResultsView, Shown
-from workbench.panels.state import LabState, emphasized, in_panel
+from workbench.panels.state import LabState, emphasized
 from workbench.panels.style import SHEET, Watcher
 from workbench.study import suited
 from workbench.study.suited import drop_unread_files, files_of
@@ -186,11 +187,11 @@ def text_of(profiling: Profiling) -> str:
         lines = [
             f"<strong>{html.escape(profiles.profile_sentence(profiling.profile))}</strong>",
             *map(html.escape, known),
-            *(emphasized(html.escape(in_panel(guess))) for guess in profiling.profile.get("guesses", ())),
+            *(emphasized(html.escape(worded(guess))) for guess in profiling.profile.get("guesses", ())),
         ]
         return f'<div role="status">{"<br>".join(lines)}</div>'
     if profiling.status == "failed":
-        return f'<div class="wb-problem" role="alert">{emphasized(html.escape(in_panel(profiling.problem)))}</div>'
+        return f'<div class="wb-problem" role="alert">{emphasized(html.escape(profiling.problem))}</div>'
     if asked is None:
         return ""
     if profiling.is_small:

@@ -24,6 +24,7 @@ from workbench.data.errors import DataError
 from workbench.formats import FormatError
 from workbench.json_text import parsed
 from workbench.models import ModelError
+from workbench.option_text import Options
 from workbench.settings import CHOICES, LABEL
 from workbench.store.table import RowError
 from workbench.study import complete_choices, suited
@@ -117,50 +118,26 @@ FIELDS = {name: choice.label for name, choice in CHOICES.items()} | {
     "reading": "Read with",
 }
 """Labels of the fields, by the names of the options that set the same."""
-_IN_PYTHON = re.compile(r' \(in Python (?:"[^"\n]*"|[^()"\n])*\)')
-_OPTION = re.compile(r"--([a-z][a-z-]*[a-z])(?:[ =]('[^']*'|\"[^\"]*\"|[\w./~:=<>-]*[\w/>]))?")
-_PARAMETER = re.compile(r"\b(?:the )?(parameter|option) '(\w+)'")
-_NEEDED = re.compile(r"\bneeds (\w+)(?=, a file of yours)")
-_SUBJECT = re.compile(r"\b(label|labels|columns|kind|reading)( is | ?= ?)(?=['\"])")
 _NAMED = re.compile(r"\*([A-Z][\w ()]*)\*")
 
 
-def in_panel(text: str) -> str:
-    """Return a message in which options and parameters are replaced by the fields of the panel that set them.
+def in_panel(options: Mapping[str, Any]) -> str:
+    """Return options that a message names as the fields that set them; parameters of readers are of one field.
 
-    >>> in_panel('Type --label NAME for a column of it (in Python label="NAME").')
-    'Type NAME in the field *Label* for a column of it.'
-    >>> in_panel("The data set npz needs path, a file of yours.")
-    'The data set npz needs the field *Your file*, a file of yours.'
-    >>> in_panel("label is 'wrong'; the columns are a, b.")
-    "*Label* is 'wrong'; the columns are a, b."
-    >>> in_panel("npz needs the parameter 'labels'; or say kind = 'classes'.")
-    "npz needs the field *Labels file*; or say *Labels are* = 'classes'."
+    >>> in_panel({"label": "NAME"}), in_panel({"implicit": True})
+    ('NAME in the field *Label*', 'implicit=true in the field *Read with*')
     """
-    text = _IN_PYTHON.sub("", text)
-    text = _OPTION.sub(lambda found: _field(found[1].replace("-", "_"), found[2] or "", found[0]), text)
-    text = _NEEDED.sub(lambda found: f"needs {_field(found[1], '', found[1])}", text)
-    text = _SUBJECT.sub(lambda found: f"*{FIELDS[found[1]]}*{found[2]}", text)
-    return _PARAMETER.sub(lambda found: _field(found[2], "", found[0]), text)
+    own = {FIELDS[name]: value for name, value in options.items() if name in FIELDS}
+    read = Options({name: value for name, value in options.items() if name not in FIELDS})
+    given = [*own.items(), *([(FIELDS["reading"], read)] if read else [])]
+    return ", ".join(f"{value} in the field *{label}*" for label, value in given)
 
 
 def message_of(error: Exception) -> str:
     """Return the message of an error in the words of the panel."""
     if isinstance(error, SpecError):
         return error.worded(lambda option, value: f"*{FIELDS.get(option, option)}* = {value!r}")
-    return in_panel(str(error))
-
-
-def _field(name: str, value: str, otherwise: str) -> str:
-    """Return "VALUE in the field *Label*" for the option `name`; `otherwise` if no field sets it.
-
-    Without a value, or if it is the next word of the sentence, "the field *Label*" comes first.
-    """
-    if name not in FIELDS:
-        return otherwise
-    if value in ("is", "was", "and", "or", "to", "names", "takes"):
-        return f"the field *{FIELDS[name]}* {value}"
-    return f"{value} in the field *{FIELDS[name]}*" if value else f"the field *{FIELDS[name]}*"
+    return str(error)
 
 
 def emphasized(escaped: str) -> str:

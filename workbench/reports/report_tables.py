@@ -1,7 +1,6 @@
 """Tables of a report: headline numbers, densities by candidates, and every configuration with samples and command."""
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -192,7 +191,9 @@ def _line(row: configurations.Record, anchor: str, group: int | None, usual: flo
         "reason": row["reason"] or "",
         "rounds": list(_rounds(row)),
         "samples": samples_text(row),
-        "command": command_of(row),
+        "command": settings.train_command(
+            {setting.name: row[setting.column or setting.name] for setting in settings.SETTINGS}
+        ),
     }
 
 
@@ -236,25 +237,3 @@ def samples_text(row: configurations.Record) -> str:
     shown = ", ".join(f"{1e6 * sample:.4g}" for sample in samples[::every])
     left = f" (one in {every} of {len(samples):,})" if every > 1 else ""
     return f"{shown} µs{left}" if shown else ""
-
-
-def command_of(row: configurations.Record) -> str:
-    """Return the `workbench train` command of a record, with every setting that is not the default.
-
-    >>> from collections import defaultdict
-    >>> command_of(defaultdict(lambda: None, format="csr", update="lazy", batch_rows=512, seed=0, serial=True))
-    'workbench train --batch-rows 512 --format csr --update lazy --serial'
-    """
-    words_ = ["workbench", "train"]
-    for setting in settings.SETTINGS:
-        value = row[setting.column or setting.name]
-        usual = setting.default if setting.train is None else setting.train
-        is_named = setting.name in ("format", "engine", "gradient", "update")
-        if value is None or (value == usual and not is_named) or (setting.name == "epochs" and not value):
-            continue
-        option = setting.name.replace("_", "-")
-        if setting.type is bool:
-            words_.append(f"--{option}" if value else f"--no-{option}")
-        else:
-            words_ += [f"--{option}", f"{value:g}" if isinstance(value, float) else str(value)]
-    return shlex.join(words_)

@@ -175,19 +175,14 @@ def format_time_left(seconds: float | None, most: float | None) -> str:
     )
 
 
-def format_budget_spent(seconds: float, budget: float | None) -> str:
-    """Return "12 of 60 s spent" for seconds and budget; "" without a budget."""
-    return f"{seconds:.0f} of {budget:.0f} s spent" if budget else ""
-
-
 def minimum_detectable_sentence(spec: Spec) -> str:
     """Return a sentence on the interval of a ratio of 2, and the smallest ratio that the spec's rounds can detect."""
     rounds = spec.measure.rounds
     factor = minimum_detectable_ratio(rounds)
     return (
-        f"If ratios vary by {100 * DEVIATION:.0f} % from round to round, as is usual on a shared machine, "
-        f"{rounds} {'round gives' if rounds == 1 else 'rounds give'} a ratio of 2 the interval {2 / factor:.2g} to "
-        f"{2 * factor:.2g}, and detect differences from {factor:.2g} x on."
+        f"Precision after {rounds} round{'s' * (rounds != 1)}, if they vary by {100 * DEVIATION:.0f} % (usual on a "
+        f"shared machine): 2 times faster is known as {2 / factor:.2g} to {2 * factor:.2g} times, and sides that "
+        f"differ by {factor:.2g} times or more can be distinguished."
     )
 
 

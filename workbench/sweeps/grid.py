@@ -25,7 +25,7 @@ from workbench.sweeps.problem import (
     missing_facts_reason,
     parameters_of_file,
 )
-from workbench.sweeps.spec import FILES, Configuration, Spec, SpecError, source_hash
+from workbench.sweeps.spec import FILES, Configuration, InvalidOption, Spec, SpecError, source_hash
 from workbench.training import Setup, impossible_reason
 from workbench.training.setup import complete_settings
 
@@ -110,7 +110,7 @@ def refuse_unread_settings(configuration: Configuration) -> None:
         value = configuration.model_dump()[name]
         kind = "model" if name == "model_options" else "data set"
         reader = configuration.model if name == "model_options" else configuration.dataset
-        raise SpecError(f"{name} = {value!r}: the {kind} {reader} takes none; leave it out.", name, value)
+        raise SpecError(InvalidOption(f"the {kind} {reader} takes none; leave it out.", name, value))
 
 
 def drop_unread_settings(configuration: Configuration) -> Configuration:

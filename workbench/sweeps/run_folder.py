@@ -20,7 +20,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -49,18 +49,14 @@ def read_plan(folder: Path) -> dict[str, Any] | None:
         return None
     try:
         plan = parsed(path.read_text(encoding="utf-8"))
-        check_fields(plan, {"keys": (are_texts, "a list of texts"), "dropped": (_is_counts, "counts by reason")})
+        are_counts = lambda counts: isinstance(counts, dict) and all(map(is_whole, counts.values()))  # noqa: E731
+        check_fields(plan, {"keys": (are_texts, "a list of texts"), "dropped": (are_counts, "counts by reason")})
         return plan
     except ValueError as error:
         reason = str(error)
     text = "all rows of its folder are shown. Start the sweep again to write it anew"
     warnings.warn(f"{path} is damaged ({reason}); {text}.", stacklevel=3)
     return None
-
-
-def _is_counts(counts: Any) -> bool:
-    """Return whether a value, read from JSON, is a dict whose values are all whole numbers."""
-    return isinstance(counts, dict) and all(is_whole(count) for count in counts.values())
 
 
 ROOT = Path("runs")
@@ -435,6 +431,23 @@ def watch_progress(folder: str | Path, seconds_between: float = 0.2) -> Iterator
         if progress.over:
             return
         time.sleep(seconds_between)
+
+
+def watch(folder: str | Path, show: Callable[[Progress, bool], None]) -> None:
+    """Call `show(progress, is_stopping)` until a run is over; Ctrl-C asks it to stop, and a second one is raised."""
+    is_stopping, states = False, watch_progress(folder)
+    while True:
+        try:
+            state = next(states, None)
+            if state is None:
+                return
+            show(state, is_stopping)
+        except KeyboardInterrupt:
+            if is_stopping:
+                raise
+            is_stopping = True
+            stop_run(folder)
+            states = watch_progress(folder)
 
 
 # Run folder of a sweep: one folder has one sweep at a time, and rows of others in it are not shown.

@@ -335,7 +335,7 @@ class Supervisor:
         """Set `state.message` to say that the budget is out, which makes `is_ended` true; writes no file."""
         more = format_count(self.state.total_most - self.state.done, "more trial")
         self.state.message = (
-            f"The budget of {round(self.budget.most or 0.0, 1):,g} s is out; up to {more} would sharpen the answer. "
+            f"The budget of {round(self.budget.most or 0.0, 1):,g} s is spent; up to {more} narrow the intervals. "
             "Start the sweep again to go on."
         )
 

@@ -31,7 +31,7 @@ from workbench.measure import closure
 from workbench.measure.clock import MOST_ROUNDS, Policy
 from workbench.ops.products import ENGINES
 from workbench.ops.products.methods import METHODS
-from workbench.option_text import Options, read_options
+from workbench.option_text import read_options
 from workbench.settings import Setting
 from workbench.training import Setup
 
@@ -129,11 +129,6 @@ def _typed(type_of_value: type, value: Any) -> Any:
     return value
 
 
-def _text_of_options(options: Options | None) -> str | None:
-    """Return options as a line of text."""
-    return None if options is None else str(options)
-
-
 def _field(setting: Setting) -> tuple[Any, Any]:
     """Return (type, default) of a setting's pydantic field.
 
@@ -144,7 +139,7 @@ def _field(setting: Setting) -> tuple[Any, Any]:
         kind = _one_of(functools.partial(allowed_values, setting))
     if setting.type is dict:  # stored as the text that people type
         read = pydantic.BeforeValidator(lambda given: None if given is None else read_options(given, setting.name))
-        return Annotated[Any, read, pydantic.PlainSerializer(_text_of_options)], setting.default
+        return Annotated[Any, read, pydantic.PlainSerializer(lambda options: options and str(options))], setting.default
     if setting.type is not str:
         kind = Annotated[kind, pydantic.BeforeValidator(functools.partial(_typed, setting.type))]
     most = MOST_INTEGER if setting.type is int and setting.most is None else setting.most

@@ -226,12 +226,10 @@ class Timing:
             "seconds_sentinel": self.sentinel.seconds(),
             **self.meters.columns(self.steps),
         }
-        return columns | (self._columns_once() if self.is_first else {})
-
-    def _columns_once(self) -> dict[str, Any]:
-        """Return seconds_first_step, seconds_prepare and the curve columns, which only a process's first round has."""
+        if not self.is_first:
+            return columns
         prepare = {"seconds_first_step": self.seconds_first_step, "seconds_prepare": self.curve.seconds_prepare()}
-        return prepare | self.curve.columns()
+        return columns | prepare | self.curve.columns()
 
     @property
     def seconds_taken(self) -> float:

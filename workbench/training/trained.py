@@ -40,6 +40,7 @@ from workbench.data.tables.frames import encode, is_frame
 from workbench.formats.compressed import with_native_order
 from workbench.json_text import Fields, are_whole, check_fields, is_object, is_optional, is_text, is_whole, parsed
 from workbench.models import Model
+from workbench.option_text import typed, worded
 from workbench.recommend.recommender import Recommender
 from workbench.training.run import Run
 from workbench.training.setup import Setup
@@ -525,7 +526,7 @@ def refuse_taken(folder: Path, force: bool) -> None:
     if not (taken / ABOUT).is_file():
         raise ModelFolderError(f"{taken} is there and holds no model; choose another folder.")
     if not force:
-        raise ModelFolderError(f"{folder} holds a model already.\nType --force (in Python force=True) to replace it.")
+        raise ModelFolderError(f"{folder} holds a model already.\nType {worded(typed(force=True))} to replace it.")
 
 
 def load_model(folder: str | os.PathLike) -> Any:

@@ -77,7 +77,7 @@ def test_parquet_that_was_exported_is_told_from_other_parquet_and_read_in_blocks
     table = parquet.read_table(tmp_path / "x.parquet").replace_schema_metadata(None)
     parquet.write_table(table, tmp_path / "other.parquet")
     assert data.guess(tmp_path / "other.parquet")[0] == "table"
-    with pytest.raises(data.DataError, match=r"a Parquet file that was not exported here.*\nType --dataset table"):
+    with pytest.raises(data.DataError, match=r"a Parquet file that was not exported here.*\nType dataset=.table."):
         data.load("parquet", path=tmp_path / "other.parquet")
 
 

@@ -76,7 +76,7 @@ def test_a_table_is_the_same_however_it_is_written(way, tmp_path, plain):
 def test_a_decimal_comma_is_said_with_what_to_type_for_text(tmp_path):
     (tmp_path / "train.csv").write_text("price;y\n3,5;1\n2,25;0\n4,5;0\n")
     made = loaded(tmp_path / "train.csv")
-    assert made.facts["guesses"][0].endswith('As text: --reading decimal=point (in Python decimal="point").')
+    assert made.facts["guesses"][0].endswith(f"As text: {option_text.typed(decimal='point')}.")
     kept = loaded(tmp_path / "train.csv", decimal=".")
     assert "decimal" not in kept.facts["guesses"][0]
     (tmp_path / "thousands.csv").write_text("price;y\n3,500;1\n2,250;0\n4,500;0\n")
@@ -96,7 +96,7 @@ def test_columns_that_were_kept_without_a_decimal_sign_are_read_with_points(tmp_
 
 def option_of(message):
     """The settings of a reader that a message says to type."""
-    return option_text.parsed(re.search(r"--reading (\S+)", message)[1], "reading")
+    return eval(f"dict({re.search('Type ([^ ]+?)[. ]', message)[1]})", {})
 
 
 def test_another_encoding_is_asked_for_with_the_option_that_reads_it(tmp_path):
@@ -122,7 +122,7 @@ def test_rows_without_a_label_are_refused_with_the_option_that_leaves_them_out(t
     assert sum(block.x.shape[0] for block in blocks.blocks) == 4
     path.write_text("age,y\n5,1\n6,NaN\n7,0\n8,1\n9,0\n")
     with pytest.raises(
-        DataError, match=r"train.csv:3: the label .* is 'NaN'.*\nType --reading unlabelled=skip to leave such rows out"
+        DataError, match=r"train.csv:3: the label .* is 'NaN'.*\nType unlabelled=.skip. to leave such rows out"
     ):
         loaded(path)
     assert loaded(path, unlabelled="skip").y.tolist() == [1, 0, 1, 0]
@@ -205,7 +205,7 @@ def test_dense_arrays_in_one_archive_are_matrix_and_labels(arrays, given, tmp_pa
 def test_what_is_not_clear_of_dense_arrays_is_asked_for(tmp_path):
     x = np.eye(6, 4)
     np.savez(tmp_path / "two.npz", a=x, b=x, c=np.arange(6))
-    with pytest.raises(DataError, match=r"it is not clear which array is meant by variable.\nType --reading variable="):
+    with pytest.raises(DataError, match=r"it is not clear which array is meant by variable.\nType variable="):
         loaded(tmp_path / "two.npz")
     assert loaded(tmp_path / "two.npz", variable="b", kind="numbers").rows == 6
     np.savez(tmp_path / "bad.npz", X=np.array([[1.0, np.nan], [1.0, 2.0]]), y=[0, 1])
@@ -219,12 +219,12 @@ def test_what_is_not_clear_of_dense_arrays_is_asked_for(tmp_path):
 def test_a_matrix_by_numpy_save_takes_labels_in_a_file(tmp_path):
     np.save(tmp_path / "x.npy", np.eye(4, 3) + 1)
     np.save(tmp_path / "y.npy", [0, 1, 0, 1])
-    with pytest.raises(MissingLabelsError, match="Type --labels FILE"):
+    with pytest.raises(MissingLabelsError, match=r"Type labels=.FILE"):
         loaded(tmp_path / "x.npy")
     made = loaded(tmp_path / "x.npy", labels=tmp_path / "y.npy")
     sp.save_npz(tmp_path / "x.npz", sp.csr_array(np.eye(4, 3) + 1))
     assert same(made, loaded(tmp_path / "x.npz", labels=tmp_path / "y.npy"))
-    with pytest.raises(DataError, match="give this file as its labels: --labels FILE"):
+    with pytest.raises(DataError, match=r"give this file as its labels: labels=.FILE"):
         data.guess(tmp_path / "y.npy")
 
 
@@ -262,9 +262,9 @@ def test_rows_of_lda_are_no_svmlight_and_the_command_that_is_told_makes_rows_of_
         loaded(path)
     command = re.search("as (sed .*) does", str(said.value))[1].replace("FILE", "x.ldac").replace("NEW", "new.txt")
     subprocess.run(command, shell=True, check=True, cwd=tmp_path)
-    words = re.search(r"\nType (--dataset .*) \(in Python (.*)\)\.", str(said.value))
-    assert words[1] == "--dataset svmlight --kind none --reading zero_based=true"
-    call = f"data.load({words[2].replace('dataset=', 'name=')}, path=new)"
+    words = re.search(r"\nType (dataset=.*)\.", str(said.value))
+    assert words[1] == 'dataset="svmlight", kind="none", zero_based=True'
+    call = f"data.load({words[1].replace('dataset=', 'name=')}, path=new)"
     made = eval(call, {"data": data, "new": tmp_path / "new.txt"})
     assert (made.x != COUNTS).nnz == 0
 

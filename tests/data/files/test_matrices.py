@@ -209,7 +209,7 @@ def test_a_column_can_be_the_labels(tmp_path, column):
 def test_labels_must_come_from_somewhere_and_from_one_place(tmp_path):
     files = written(tmp_path, FILES["real"])
     with pytest.raises(
-        DataError, match=r"x.mtx is given no labels; labels are a file .*; label_column is .*\nType --label 0"
+        DataError, match=r"x.mtx is given no labels; labels are a file .*; label_column is .*\nType label=.0."
     ):
         data.load("matrix_market", path=files["path"], cache=False)
     with pytest.raises(DataError, match=r"x.mtx is given both labels and label_column"):

@@ -157,7 +157,7 @@ def test_a_first_line_that_may_be_a_header_is_asked_for_and_both_answers_are_rea
     for number in range(3):
         rows = [("a", "b"), *(("a", "c"), ("b", "b")) * 4]
         (tmp_path / "parts" / f"{number}.csv").write_text("".join(f"{left},{right}\n" for left, right in rows))
-    with pytest.raises(DataError, match=r"begins with 'a,b', a header or a row.\nType --reading header=true"):
+    with pytest.raises(DataError, match=r"begins with 'a,b', a header or a row.\nType header=True"):
         load(tmp_path / "parts")
     assert load(tmp_path / "parts", header=True).rows == 24
     assert load(tmp_path / "parts", header=False).rows == 27

@@ -43,7 +43,7 @@ def load(path, **parameters):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_missing_labels_are_told_with_what_to_type(folder, name):
-    with pytest.raises(MissingLabelsError, match=r"\nType .*--labels FILE .*--kind none to go on without"):
+    with pytest.raises(MissingLabelsError, match=r"\nType .*labels=.FILE. .*kind=.none. to go on without"):
         load(folder / name)
 
 
@@ -83,7 +83,7 @@ def test_the_label_of_a_table_is_guessed_and_told(tmp_path, header, name, why):
     rows = "".join(f"{row},{row % 2},{row % 5}\n" for row in range(30))
     (tmp_path / "t.csv").write_text(f"{header}\n{rows}")
     made = load(tmp_path / "t.csv")
-    assert made.facts["guesses"][0].startswith(f"The label is the column {name!r} ({why}). Another one: --label NAME")
+    assert made.facts["guesses"][0].startswith(f"The label is the column {name!r} ({why}). Another one: ")
     assert made.y.tolist() == [row % 2 for row in range(30)]
 
 

@@ -75,9 +75,7 @@ def test_nodes_may_count_from_1_and_what_cannot_be_told_is_refused(folder):
     by_one = "".join(f"{start + 1} {end + 1}\n" for start, end in sorted(DIRECTED))
     np.testing.assert_array_equal(edge_list(folder, by_one).graph.toarray(), dense(DIRECTED))
     (folder / "e.txt").write_text("1 2\n3 4\n")
-    with pytest.raises(
-        DataError, match=r"e.txt:1 and on: nodes are 1 to 4 of 5, .*\nType --reading zero_based=true .*Or false"
-    ):
+    with pytest.raises(DataError, match=r"e.txt:1 and on: nodes are 1 to 4 of 5, .*\nType zero_based=True. Or false"):
         load(folder)
     for zero_based in (True, False):
         made = load(folder, zero_based=zero_based)
@@ -187,7 +185,7 @@ def test_a_citation_archive_has_all_in_it(folder):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"labels": None}, r"(?s)a.npz holds no labels, but .*adj_data.*Type --labels FILE .* a label for each node"),
+        ({"labels": None}, r"(?s)a.npz holds no labels, but .*adj_data.*Type labels=.FILE. .* a label for each node"),
         ({"labels": np.int8([3, 0, 1, 1, 2])}, r"a.npz: labels are 0 to 3, and class_names has 3; they count from 0"),
         ({"adj_shape": None}, r"a.npz holds no array adj_shape, but"),
         ({"adj_indices": np.int64([9] * 6)}, r"a.npz cannot be read as a graph .* is 9, out of range"),
@@ -202,7 +200,7 @@ def test_invalid_archives_are_refused(folder, changes, message):
 
 @pytest.mark.parametrize("name", ["e.txt", "x.npz"])
 def test_edges_without_labels_say_what_to_do(folder, name):
-    with pytest.raises(DataError, match=rf"{name} has edges and no labels of its nodes.\nType --labels FILE "):
+    with pytest.raises(DataError, match=rf"{name} has edges and no labels of its nodes.\nType labels=.FILE. "):
         data.load("graph", path=folder / name, cache=False)
 
 

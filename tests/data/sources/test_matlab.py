@@ -86,9 +86,9 @@ def test_names_and_the_side_can_be_said(tmp_path):
         (
             {"X": X, "words": np.array([["a"], ["b"]] * 3, object)},
             {},
-            r"does not tell its labels.*\nIn MATLAB: words = char\(words\); before save .*\nType --label",
+            r"does not tell its labels.*\nIn MATLAB: words = char\(words\); before save .*\nType label=",
         ),
-        ({"X": X}, {}, r"x.mat does not tell its labels: none has as many entries.*\nType --label NAME"),
+        ({"X": X}, {}, r"x.mat does not tell its labels: none has as many entries.*\nType label=.NAME"),
         ({"X": X, "a": Y, "b": Y}, {}, r"does not tell its labels: a \(1 x 6 int64\), b \(1 x 6 int64\) may be"),
         ({"X": X, "y": Y[:5]}, {"labels_variable": "y"}, r"labels in y \(1 x 5 int64\) fits neither the rows"),
         (

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from workbench import data, formats
+from workbench import data, formats, option_text
 from workbench.data import DataError
 from workbench.data.dataset.targets import refuse_constant
 
@@ -100,14 +100,14 @@ def test_ratings_can_be_counted_as_pairs(tmp_path):
     pairs = [row[:2] for row in PLAIN]
     check(load(tmp_path, text_of(pairs), implicit=True), pairs)
     check(load(tmp_path, text_of(pairs, first="user\titem\n"), implicit=True), pairs)
-    with pytest.raises(DataError, match=r"r.txt has two columns and no ratings; .*\nType --reading implicit=true "):
+    with pytest.raises(DataError, match=r"r.txt has two columns and no ratings; .*\nType implicit=True"):
         load(tmp_path, text_of(pairs))
 
 
 def test_a_pair_that_is_rated_again_is_refused_or_its_last_rating_taken(tmp_path):
     text = text_of([*PLAIN, ("7", "9", "4"), ("8", "9", "4"), ("7", "9", "3")], first="\n")
     with pytest.raises(
-        DataError, match=r"r.txt:6: user 7 rates item 9 again, after .*r.txt:4; .*\nType --reading duplicates=last "
+        DataError, match=r"r.txt:6: user 7 rates item 9 again, after .*r.txt:4; .*\nType duplicates=.last."
     ):
         load(tmp_path, text)
     made = load(tmp_path, text, duplicates="last")
@@ -117,7 +117,7 @@ def test_a_pair_that_is_rated_again_is_refused_or_its_last_rating_taken(tmp_path
 
 def test_ratings_that_are_all_equal_name_the_option_for_what_was_taken(tmp_path):
     text = text_of([(*pair[:2], "1") for pair in PLAIN])
-    with pytest.raises(DataError, match=r"is 1: there is nothing to learn\.\n.*\nType --reading implicit=true "):
+    with pytest.raises(DataError, match=r"is 1: there is nothing to learn\.\n.*\nType implicit=True"):
         refuse_constant(load(tmp_path, text))
     assert load(tmp_path, text, implicit=True).facts["implicit"]
 
@@ -131,7 +131,7 @@ def test_another_file_has_the_columns_of_the_first(tmp_path):
     (tmp_path / "new.txt").write_text(text_of([("22", "9", "4"), ("8", "9", "4"), ("8", "1", "5"), ("7", "1", "5")]))
     with pytest.raises(
         DataError,
-        match=r"new.txt:2: the user '?8'? is none of the 3 known: 7, 22, 196; .*\nType --reading unknown=empty",
+        match=r"new.txt:2: the user '?8'? is none of the 3 known: 7, 22, 196; .*\nType unknown=.empty.",
     ):
         data.load("ratings", like=first, path=tmp_path / "new.txt", cache=False)
     made = data.load("ratings", like=first, path=tmp_path / "new.txt", unknown="empty", cache=False)
@@ -210,8 +210,7 @@ def test_a_header_of_ids_without_digits_is_told_by_its_words_or_its_numbers(tmp_
     made = load(tmp_path, text_of(rows, ",", "who,what\n"), implicit=True)
     check(made, [("who", "what"), *rows])
     assert made.facts["guesses"] == (
-        "The first line is taken as a user 'who' and an item 'what'. As a header: --reading header=true "
-        "(in Python header=True).",
+        f"The first line is taken as a user 'who' and an item 'what'. As a header: {option_text.typed(header=True)}.",
     )
     check(load(tmp_path, text_of(rows, ",", "who,what\n"), implicit=True, header=True), rows)
 

@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 
 import workbench as wb
-from workbench.api.loading import as_typed
+from workbench import option_text
 from workbench.data.errors import MissingLabelsError
 from workbench.data.tables.assembly import feature_names
 from workbench.data.tables.columns import load
@@ -71,7 +71,7 @@ def seen(made):
         "y": made.y.tolist(),
         "labels": (made.labels.kind, made.labels.classes, made.labels.positive),
         "names": feature_names(columns.columns),
-        "notes": [as_typed(note) for note in made.facts["guesses"]],
+        "notes": [option_text.worded(note) for note in made.facts["guesses"]],
     }
 
 

@@ -54,7 +54,7 @@ def read(folder, content, **parameters):
             (HEAD + ROWS).encode() + b"3.5,r\0d,1\n",
             "rows.csv:4: a NUL byte|rows.csv cannot be read as a table .*: it looks like a binary file",
         ),
-        ("x\n1\n2\n", "rows.csv has one column, 'x', and no column of labels.\nType --labels FILE"),
+        ("x\n1\n2\n", "rows.csv has one column, 'x', and no column of labels.\nType labels=\"FILE\""),
         ("y\n1\n2\n", "rows.csv has no column to learn from: all but 'y' are ignored"),
         ("x,y\n1,0\n1,1\n", "rows.csv has no column to learn from: all but 'y' are ignored"),
         (gzip.compress((HEAD + ROWS * 99).encode(), mtime=0)[:-20], "the gzip file is truncated or corrupt"),

@@ -75,7 +75,7 @@ def test_they_are_converted(tmp_path, text):
 
 def test_rows_without_labels_are_told_for_that_when_converted(tmp_path):
     (tmp_path / "rows.txt").write_text("26:1 170:0.5\n31:1\n")
-    with pytest.raises(DataError, match=r"rows.txt has no labels: .*\nType --labels FILE"):
+    with pytest.raises(DataError, match=r"rows.txt has no labels: .*\nType labels=.FILE"):
         data.convert("svmlight", tmp_path / "X.sparse", path=tmp_path / "rows.txt")
     data.convert("svmlight", tmp_path / "X.sparse", path=tmp_path / "rows.txt", kind="none")
     assert data.load("sparse", path=tmp_path / "X.sparse", whole=True).rows == 2

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from workbench.data.errors import DataError
 from workbench.data.files.opened import read_head, refuse_endless
 from workbench.formats.files import check_array
+from workbench.option_text import typed
 
 HEAD = 1 << 16
 """Bytes that are looked at."""
@@ -286,7 +287,7 @@ def _kind_of_array(path: str | os.PathLike) -> Kind:
         return Kind("a damaged array (.npy)", "", "Save it again by numpy.save")
     if len(header.shape) == 2 and header.shape[1] > 1 and header.dtype.kind in "biuf":
         return _read_by("a matrix saved by numpy.save", "npz")
-    advice = f'{SAVE.replace("its", "a")}, and give this file as its labels: --labels FILE (in Python labels="FILE")'
+    advice = f"{SAVE.replace('its', 'a')}, and give this file as its labels: {typed(labels='FILE')}"
     return Kind("an array saved by numpy.save, no matrix", "", advice)
 
 
@@ -468,10 +469,9 @@ def _kind_by_marks(rows: list[bytes]) -> Kind | None:
         return _read_by(BELOW_COUNTS, "svmlight")
     are_counted = all(_COUNTED.fullmatch(row) and int(row.split()[0]) == row.count(b":") for row in rows[:20])
     if len(rows) > 4 and are_counted and len({row.count(b":") for row in rows[:20]}) > 1:
-        advice = "Take the lengths out, as sed -E 's/^[0-9]+ //' FILE > NEW does, and read NEW without labels.\nType"
-        advice += " --dataset svmlight --kind none --reading zero_based=true"
-        python = '(in Python dataset="svmlight", kind="none", zero_based=True)'
-        return Kind("rows of LDA-C (a length and column:count ...), as text", "", f"{advice} {python}")
+        advice = "Take the lengths out, as sed -E 's/^[0-9]+ //' FILE > NEW does, and read NEW without labels."
+        advice += f"\nType {typed(dataset='svmlight', kind='none', zero_based=True)}"
+        return Kind("rows of LDA-C (a length and column:count ...), as text", "", advice)
     if len(rows) > 3 and all(map(bytes.isdigit, rows[:3])) and all(map(_COUNTS.fullmatch, rows[3:])):
         return _read_by(DOCWORD, "matrix_market")
     if all(map(_UNLABELLED.fullmatch, rows[:20])):

@@ -25,11 +25,12 @@ from workbench.data.files.types import refuse_binary, starts_with
 from workbench.data.labels import Place, Wanted, format_names
 from workbench.data.text import separated
 from workbench.data.text.separated import Layout
+from workbench.option_text import typed
 
 NAME = "graph"
 WHAT = "a graph (.npz, .mtx, or text with an edge a line: u v)"
 PARTS = ("data", "indices", "indptr", "shape")
-ADVICE = 'Type --labels FILE (in Python labels="FILE") with a label for each node (.npy, .mtx, or text, one a line).'
+ADVICE = f"Type {typed(labels='FILE')} with a label for each node (.npy, .mtx, or text, one a line)."
 
 
 class Labelled(NamedTuple):
@@ -126,7 +127,7 @@ def _read_given_labels(path: str | os.PathLike, labels: str | os.PathLike | None
         raise DataError(
             f"{path} has edges and no labels of its nodes.\n{ADVICE}\n"
             "If each edge is a user and an item that was taken, a model can learn the order of items.\n"
-            f"{reader_option_advice('ratings', implicit=True)}"
+            f"{reader_option_advice(dataset='ratings', implicit=True)}"
         )
     if not named:
         return Labelled(*read_label_file(labels))

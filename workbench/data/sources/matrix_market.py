@@ -15,6 +15,7 @@ from workbench.data.files.matrix_market import is_market, read_market
 from workbench.data.files.reading import dataset_of, reading
 from workbench.data.files.types import DOCWORD, looks_like, other_file_error
 from workbench.data.labels import GUESSED, NONE, Wanted
+from workbench.option_text import typed
 
 NAME = "matrix_market"
 WHAT = "a Matrix Market matrix"
@@ -40,7 +41,9 @@ def make(
         given = "no labels" if labels is None else "both labels and label_column"
         advice = "labels are a file with one for each row; label_column is the column that holds them, from 0"
         error = MissingLabelsError if labels is None else DataError
-        raise error(f"{path} is given {given}; {advice}.\n{ADVICE_LABELS.replace('NAME', '0')}")
+        raise error(
+            f"{path} is given {given}; {advice}.\n{ADVICE_LABELS.replace(typed(label='NAME'), typed(label='0'))}"
+        )
     with reading(path, WHAT):
         if is_market(path):
             x = scipy.sparse.coo_array(read_market(path))
@@ -78,7 +81,7 @@ def _index_of(column: int | str) -> int:
     except ValueError:
         raise DataError(
             f"label_column is {column!r}; expected the index of a column, from 0.\n"
-            'Type --label 0 for the first column (in Python label="0").'
+            f"Type {typed(label='0')} for the first column."
         ) from None
 
 

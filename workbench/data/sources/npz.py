@@ -66,9 +66,7 @@ def make(
         if arrays is not None and not labels and wanted.kind != NONE:
             own = _labels_name(path, arrays, name, labels_variable)
         if given is None and own is None and wanted.kind != NONE:
-            what = (
-                "npz needs the parameter 'labels', a file with a label for each row, which this data has not in itself"
-            )
+            what = "npz needs labels, a file with a label for each row, which this data has not in itself"
             raise MissingLabelsError(f"{what}: {path}.\n{ADVICE_LABELS_FILE}")
         x = read_saved(path) if arrays is None else _finite(arrays[name], f"{path}: {name}")
         if arrays is not None and own is not None:

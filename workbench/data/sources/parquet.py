@@ -56,7 +56,7 @@ def _about(path: str | os.PathLike) -> dict[str, Any]:
     except (KeyError, TypeError):
         raise DataError(
             f"{path} is a Parquet file that was not exported here; expected lists of indices and values.\n"
-            f"{reader_option_advice('table', label='NAME')}"
+            f"{reader_option_advice(dataset='table', label='NAME')}"
         ) from None
 
 

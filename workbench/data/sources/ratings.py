@@ -27,6 +27,7 @@ from workbench.data.files.types import rating_columns, refuse_binary
 from workbench.data.labels import AS_NUMBERS, Place, Wanted, format_names, number_named
 from workbench.data.text import separated
 from workbench.data.text.separated import Layout
+from workbench.option_text import typed
 
 NAME = "ratings"
 WHAT = "ratings (each line: user item rating)"
@@ -214,7 +215,7 @@ def _read_columns(
     taken = (
         f"The first line is taken as a user {layout.first[names['user']]!r} and an item {layout.first[names['item']]!r}"
     )
-    return pairs._replace(note=f"{taken}. As a header: --reading header=true (in Python header=True).")
+    return pairs._replace(note=f"{taken}. As a header: {typed(header=True)}.")
 
 
 def _is_header(path: str | os.PathLike, layout: Layout, names: dict[str, int]) -> bool | None:

@@ -37,6 +37,7 @@ from workbench.data.tables.guessing import (
 )
 from workbench.data.tables.sparse_fields import SparseTable
 from workbench.data.text.stacking import stack_with_labels
+from workbench.option_text import typed
 
 
 @final
@@ -180,7 +181,7 @@ def _learn_encoding(
             what = f"{table.path} has one column, {table.names[0]!r}, and no column of labels"
             raise MissingLabelsError(f"{what}.\n{ADVICE_LABELS_FILE}")
         known = f"none is called {', '.join(LABELS[:4])} or alike"
-        example = f"Name it, such as label = {table.names[-1]} (in the setting reading), or in columns"
+        example = f"Name it, such as {typed(label=table.names[-1])}, or in columns"
         what = f"{table.path}: which column is the label? {known}"
         if len(table.names) in (3, 4) and not table.layout().get("header", True):
             example += "; or take the data set ratings, where a row is a user, an item and a rating"

@@ -26,6 +26,7 @@ from workbench.data.tables.texts import (
     strings_of,
 )
 from workbench.formats.compressed import INT32_LIMIT, assemble, index_dtype
+from workbench.option_text import typed
 
 LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 MOST_SAMPLED = 1 << 18
@@ -240,7 +241,7 @@ MOSTLY = 0.9
 """Share of rows with numbers from which on other labels are taken to be mistakes."""
 
 
-_WITHOUT_SUCH_ROWS = reader_option_advice(unlabelled="skip").replace(" (in", " to leave such rows out (in")
+_WITHOUT_SUCH_ROWS = reader_option_advice("to leave such rows out", unlabelled="skip")
 
 
 @final
@@ -320,7 +321,7 @@ class LabelColumn:
         is_said = self.wanted.kind is not None or self.wanted.classes is not None
         if not is_said and (self.are_words_for_missing or self.rows_of_text <= (1 - MOSTLY) * self.rows):
             row, text = self.first_text
-            advice = 'Fix it. If labels are names: --kind classes (in Python kind="classes").'
+            advice = f"Fix it. If labels are names: {typed(kind='classes')}."
             what = f"the label in column {self.column.name!r} is {text!r}, and others are numbers"
             advice = f"{advice}\n{_WITHOUT_SUCH_ROWS}" if self.are_words_for_missing else advice
             raise WrongValueError(row, f"{what}. {advice}")

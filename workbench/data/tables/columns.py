@@ -13,6 +13,7 @@ from workbench import atomic_files
 from workbench.data.errors import DataError
 from workbench.data.labels import format_names
 from workbench.data.tables.schema import ENCODINGS, SAYABLE, Column
+from workbench.option_text import typed
 
 # Columns of a table in words, for people: what each is, and what was seen of it.
 
@@ -122,9 +123,7 @@ class Columns:
             header = "a header" if self.layout.get("header", True) else "no header"
             lines.insert(0, f"{self.source or 'table'}: separated by {self.layout.get('separator')!r}, {header}")
         if self.label is None:
-            lines.append(
-                'No column is the label. Type --label NAME (in Python label="NAME"), or give one the kind label.'
-            )
+            lines.append(f"No column is the label. Type {typed(label='NAME')}, or give one the kind label.")
         return "\n".join(lines)
 
     def save(self, path: str | os.PathLike) -> None:

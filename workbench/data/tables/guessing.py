@@ -16,7 +16,6 @@ import dataclasses
 import difflib
 import os
 import re
-import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, final
 
@@ -40,6 +39,7 @@ from workbench.data.tables.texts import (
     first_row,
     read_amounts,
 )
+from workbench.option_text import typed
 
 # Statistics of the columns of a table, gathered in one pass over all of it, from which their kinds are guessed.
 
@@ -469,7 +469,7 @@ def label_note(columns: Columns) -> str:
     label = columns.label
     if label is None or not label.why or label.why == "named":
         return ""
-    return f'The label is the column {label.name!r} ({label.why}). Another one: --label NAME (in Python label="NAME").'
+    return f"The label is the column {label.name!r} ({label.why}). Another one: {typed(label='NAME')}."
 
 
 def identifier_note(columns: Columns) -> str:
@@ -650,7 +650,7 @@ def refuse_label(path: str | os.PathLike, label: str, names: Collection[str]) ->
     if label not in names:
         near = [*difflib.get_close_matches(label, names, 1), *reversed([*names])][0]
         what = f"{path} has no column {label!r}; expected one of: {format_names(names)}"
-        raise DataError(f'{what}.\nType --label {shlex.quote(near)} (in Python label="{near}").')
+        raise DataError(f"{what}.\nType {typed(label=near)}.")
 
 
 def _refuse_label(table: Table, label: str, declared: Column | None) -> None:

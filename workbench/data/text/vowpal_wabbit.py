@@ -398,7 +398,7 @@ def _check_label(before: bytes, ignores_importance: bool) -> None:
         if not _is_number(word):
             raise ValueError(f"the {what} {quoted(word)} is no finite number that float32 holds.")
     if not ignores_importance and any(float(word) != usual for word, usual in zip(words[1:], (1, 0), strict=False)):
-        advice = reader_option_advice(importance="ignored").replace(" (in", " to leave out what stands there (in")
+        advice = reader_option_advice("to leave out what stands there", importance="ignored")
         given = f"the row has the importance {quoted(b' '.join(words[1:]))}, and rows count alike here"
         raise ValueError(f"{given}.\n{advice}")
 

@@ -10,11 +10,12 @@ import ipywidgets as widgets
 from workbench.advising import Answer as Advice
 from workbench.advising import advise
 from workbench.analysis.formatting import format_count
+from workbench.option_text import worded
 from workbench.panels.form import LABELLED
 from workbench.panels.guard import Guard
 from workbench.panels.live import copied
 from workbench.panels.results_view import Shown
-from workbench.panels.state import emphasized, in_panel
+from workbench.panels.state import emphasized
 from workbench.panels.tabs import Answer, RequestState, fields_of, register, settings_of_data
 from workbench.sweeps import run_folder
 from workbench.sweeps.spec import InvalidOption, SpecError
@@ -24,7 +25,7 @@ def page(advice: Advice) -> Shown:
     """Return the answer, its command, guesses and time spent."""
     parts = [advice.text.html]
     parts += [f"<p>Train it with: {copied(advice.command)}</p>"] if advice.command else []
-    guesses = "".join(f"<li>{emphasized(html.escape(in_panel(guess)))}</li>" for guess in advice.guesses)
+    guesses = "".join(f"<li>{emphasized(html.escape(worded(guess)))}</li>" for guess in advice.guesses)
     parts += [f"<p><strong>What was guessed</strong></p><ul>{guesses}</ul>"] if guesses else []
     return Shown("".join([*parts, f"<p>{html.escape(advice.spent)}</p>"]), str(advice))
 
