@@ -270,8 +270,9 @@ def test_what_is_not_said_is_completed_by_what_goes_into_calls():
     chosen, _ = complete_settings({"execution": "epoch"}, fastest=True)
     assert (chosen["gradient"], chosen["update"]) == ("row_sparse", "lazy")
     assert with_epoch_calls(training.Setup(gradient="fused")).execution == "epoch"
-    kept = training.Setup(shuffle=False)
-    assert with_epoch_calls(kept) is kept
+    assert with_epoch_calls(training.Setup(shuffle=False)).execution == "epoch"
+    wide = training.Setup(format="coo")
+    assert with_epoch_calls(wide) is wide
 
 
 @pytest.mark.parametrize("wrong", [-1, 40, 2**31 - 1])

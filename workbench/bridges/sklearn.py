@@ -33,8 +33,7 @@ they come; others become float32 if that holds them, else float64.
 | batch_rows            | None     | rows a step; None: 256, or an eighth of the rows where that is fewer; of up |
 |                       |          | to 256 rows each step has all, and an epoch has 8                           |
 | max_iter              | None     | passes over the data (epochs); None: 20 with an optimizer, else as needed   |
-| shuffle               | True     | True: a new order each epoch; once: one at first, False: as they come; then |
-|                       |          | batches are kept as prepared, the fastest at some 3 times the memory of x   |
+| shuffle               | True     | True: a new order each epoch; once: one at first, False: as they come       |
 | random_state          | None     | draws order, held-out rows and starting values                              |
 | fit_intercept         | True     | whether a number for each output is added to the scores                     |
 | early_stopping        | False    | stop when the score of held-out rows, validation_fraction (0.1) of all, has |

@@ -333,13 +333,13 @@ def complete_settings(settings: Mapping[str, Any], fastest: bool = False) -> tup
 
 
 def with_epoch_calls(setup: Setup) -> Setup:
-    """Return the setup with epochs as compiled calls, if possible and batches are shuffled; else the setup itself.
+    """Return the setup with epochs as compiled calls if possible, else the setup itself.
 
     >>> with_epoch_calls(Setup(update="lazy")).execution, with_epoch_calls(Setup(format="coo")).execution
     ('epoch', 'step')
     """
     calls = setup.changed(execution="epoch", gradient="dense" if setup.format == "dense" else "row_sparse")
-    return calls if setup.execution == "step" and setup.shuffle and not impossible_reason(calls) else setup
+    return calls if setup.execution == "step" and not impossible_reason(calls) else setup
 
 
 @functools.lru_cache
