@@ -1,11 +1,15 @@
 """`workbench train`: without options of how to train it searches the decay; the threads that it is told."""
 
+import re
+
+import numpy as np
 import pytest
 
 from kernels import threads
 from tests.support.commands import run
 from workbench.command import training
 from workbench.sweeps import spec
+from workbench.training.trained import load_model
 
 SMALL = ["--dataset", "uniform", "--rows", "500", "--features", "30", "--density", "0.2", "--model", "logistic"]
 
@@ -50,3 +54,21 @@ def test_a_training_uses_the_threads_that_it_is_told(monkeypatch):
     refused = run("train", *small, "--threads", "9999")
     assert isinstance(refused.exception, spec.SpecError)
     assert "--threads: threads is 9999" in str(refused.exception)
+
+
+def test_a_factorization_machine_learns_columns_of_any_size_as_its_estimator_does(tmp_path):
+    """Years, house prices and counts: the saved model predicts the numbers of the file, as they are."""
+    generator = np.random.default_rng(0)
+    years, prices = generator.integers(1990, 2026, 400), generator.lognormal(12, 1, 400)
+    counts = generator.poisson(1000, 400)
+    y = 1e4 * (years - 2000) + 0.5 * prices + 100 * counts + 1e6
+    x = np.column_stack([years, prices, counts])
+    file = tmp_path / "houses.csv"
+    np.savetxt(file, np.column_stack([x, y]), "%.10g", ",", header="year,price,count,label", comments="")
+    arguments = ["--model", "factorization_machine", "--optimizer", "adagrad", "--epochs", "40"]
+    came = run("train", str(file), *arguments, "--batch-rows", "16", "--save", str(tmp_path / "model"))
+    assert came.exit_code == 0, came.output
+    assert "The training is in float64" in came.output
+    assert float(re.search(r"held-out r2 (\S+);", came.output)[1]) > 0.9
+    loaded = load_model(tmp_path / "model")
+    assert loaded.score(x, y) > 0.9

@@ -13,7 +13,7 @@ from tests.support.commands import run
 from tests.support.linear_rows import drawn
 from tests.support.random_tables import excess, table, task_of
 from workbench.bridges.sklearn import SparseClassifier, SparseClassifierCV, SparseRegressor
-from workbench.training.standard import Standard, standard_of
+from workbench.models.scaling import Scaling, linear_scaling
 
 NEAR = 1e-3
 """Distance to the minimum, as a share of the objective, with which a training has reached it."""
@@ -268,7 +268,7 @@ def test_the_command_notes_that_dual_ascent_was_cut_off(years):
 def test_weights_inside_are_those_outside(has_intercept):
     x, scores = table(13)
     y = np.column_stack([scores, 1e6 * scores + 1e7])
-    standard = standard_of(scipy.sparse.csr_array(x), y, None, "squared", has_intercept=has_intercept)
+    standard = linear_scaling(scipy.sparse.csr_array(x), y, None, "squared", has_intercept=has_intercept)
     point = np.random.default_rng(0).normal(size=(x.shape[1] + 1, 2))
     point[-1] *= has_intercept
     outside = standard.outside(point)
@@ -279,7 +279,7 @@ def test_weights_inside_are_those_outside(has_intercept):
 
 def test_rows_that_lack_a_shifted_column_are_shifted_too():
     x = scipy.sparse.csr_array([[3.0, 0.0], [0.0, 2.0], [5.0, 0.0]])
-    standard = Standard(np.array([4.0, 0.0]), np.array([2.0, 1.0]))
+    standard = Scaling(np.array([4.0, 0.0]), np.array([2.0, 1.0]))
     expected = [[-0.5, 0.0], [-2.0, 2.0], [0.5, 0.0]]
     np.testing.assert_array_equal(standard.rows(x).toarray(), expected)
     np.testing.assert_array_equal(standard.rows(x.toarray()), expected)
@@ -289,6 +289,6 @@ def test_rows_that_lack_a_shifted_column_are_shifted_too():
 
 def test_columns_near_zero_of_like_scales_stay_as_they_are():
     x, _ = drawn(rows=300)
-    standard = standard_of(x, np.zeros((300, 1)), None, "logistic", has_intercept=True)
+    standard = linear_scaling(x, np.zeros((300, 1)), None, "logistic", has_intercept=True)
     assert standard.is_plain
     assert standard.rows(x) is x

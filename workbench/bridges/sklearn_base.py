@@ -31,11 +31,11 @@ from workbench.bridges.sklearn_inputs import (
 )
 from workbench.formats.arrays import computed, has_sparse_columns, host_array
 from workbench.models import Model
-from workbench.models.units import FARTHEST, Units
+from workbench.models.scaling import FARTHEST, needs_float64
 from workbench.option_text import read_options
 from workbench.training import Setup, constant
 from workbench.training.descent import MOST_PASSES
-from workbench.training.learner import Learner, as_csr, as_trained
+from workbench.training.learner import Learner, as_csr, as_trained, scaling_of
 from workbench.training.search import (
     COUNT,
     FEWEST_ROWS,
@@ -48,7 +48,6 @@ from workbench.training.search import (
     why_no_search,
 )
 from workbench.training.setup import LAZY, SetupError, complete_settings, impossible_reason, with_epoch_calls
-from workbench.training.standard import needs_float64
 
 UPDATES = {lazy: update for update, lazy in LAZY.items()}
 """The update of a setup by the word of the optimizers."""
@@ -305,18 +304,17 @@ class Estimator(BaseEstimator, ABC):
         usual = "csr" if self.format == "auto" else self.format
         setup = self._setup(model, dtype, rows, "dense" if is_full else usual, seed)
         setup = self._setup(model, dtype, rows, "csr", seed) if is_full and impossible_reason(setup) else setup
-        units = None
-        if model.enter_units and setup.storage in ("same", "csr"):  # the others hold whole numbers as they are
-            units = Units.of_rows(x, weights, centred=setup.has_intercept)
-            setup = setup.changed(dtype="float64") if units.is_wide else setup
-            if units.too_far:
-                columns, which = ", ".join(map(str, units.too_far[:5])), "columns" if units.too_far[1:] else "column"
+        scaling = None
+        if model.enter_scaling:
+            scaling = scaling_of(setup, x, np.zeros(0) if y is None else y, weights)
+            setup = setup.changed(dtype="float64") if scaling.is_wide else setup
+            if far := scaling.too_far:
+                columns, which = ", ".join(map(str, far[:5])), "columns" if far[1:] else "column"
                 _warn(
                     f"The mean of the {which} {columns} is more than {FARTHEST:,.0f} times the deviation, of which "
                     "products of values tell nothing.\nSubtract the mean, as sklearn.preprocessing.StandardScaler does."
                 )
-        self._learner = Learner(setup, x.shape[1], self._width(model))
-        self._learner.units = units
+        self._learner = Learner(setup, x.shape[1], self._width(model), scaling)
         self._trained_by = self._how_to_train()
 
     def _how_to_train(self) -> dict[str, Any]:
@@ -387,8 +385,7 @@ class Estimator(BaseEstimator, ABC):
         if weights is not None:
             x, targets, weights = with_weights(x, targets, weights, learner.dtype, is_whole=epochs is None)
         is_whole = epochs is None
-        with learner.in_units(x, targets, weights) as in_units:
-            self._train_rows(*in_units, weights, epochs)
+        self._train_rows(x, targets, weights, epochs)
         learner.require_finite(x, is_whole)
         if is_whole:
             self._warn_if_worse(x, targets, weights)
@@ -405,7 +402,7 @@ class Estimator(BaseEstimator, ABC):
             _warn(text + todo)
 
     def _train_rows(self, x: Any, targets: np.ndarray, weights: np.ndarray | None, epochs: int | None) -> None:
-        """Train as `_train` does, on x, targets and weights in the units of the learner."""
+        """Train as `_train` does, on x, targets and weights as the learner takes them."""
         learner = self._learner
         if epochs is None:
             self.search_: Choice | None = None
@@ -422,13 +419,11 @@ class Estimator(BaseEstimator, ABC):
         if self.shuffle == "once":
             order = np.random.default_rng(learner.setup.seed).permutation(x.shape[0])
             x, targets, weights = x[order], targets[order], None if weights is None else weights[order]
-        x, targets = learner.standardize(x, targets, weights)
-        held_out = None
-        if self.early_stopping and epochs > 1:
-            x, targets, weights, held_out = self._split(x, targets, weights)
-        learner.move(inward=True)
-        self.n_iter_ = self._do_epochs(x, targets, weights, held_out, epochs)
-        learner.move(inward=False)
+        with learner.scaled(x, targets, weights) as (rows, numbers):
+            held_out = None
+            if self.early_stopping and epochs > 1:
+                rows, numbers, weights, held_out = self._split(rows, numbers, weights)
+            self.n_iter_ = self._do_epochs(rows, numbers, weights, held_out, epochs)
 
     def _do_epochs(self, x: Any, targets: np.ndarray, weights: Any, held_out: tuple | None, epochs: int) -> int:
         """Train up to `epochs` epochs in place, fewer if the score of the rows `held_out` rises no more.
@@ -500,10 +495,8 @@ class Estimator(BaseEstimator, ABC):
     def _ascend(self, x: Any, targets: np.ndarray, weights: np.ndarray | None, most: int) -> None:
         """Train by dual ascent, then by Newton's method, `most` passes in all, until the duality gap is small."""
         learner, first = self._learner, min(most, MOST_ASCENT)
-        rows, numbers = learner.standardize(x, targets, weights)
-        learner.move(inward=True)
-        self._do_epochs(rows, numbers, weights, None, first)
-        learner.move(inward=False)
+        with learner.scaled(x, targets, weights) as (rows, numbers):
+            self._do_epochs(rows, numbers, weights, None, first)
         given = as_csr(x, learner.dtype), targets, weights, learner.model.loss
         self._minimize(*given, start=learner.run.point, epochs=most - first, before=first)
 

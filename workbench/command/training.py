@@ -24,11 +24,13 @@ from workbench.command.console import console, live, print_line
 from workbench.command.data_source import show_reading
 from workbench.command.output import echo
 from workbench.measure import memory
+from workbench.models.scaling import Scaling
 from workbench.sweeps.grid import refuse_unread_settings, setup_of, why_dropped
 from workbench.sweeps.problem import HELD_OUT, Problem, make_problem, parameters_of_file
 from workbench.sweeps.spec import Configuration, InvalidOption, SpecError, validate_spec
 from workbench.training import PHASES, Run, StepEvent, Training, impossible_reason, make_run
 from workbench.training.constant import constant_words
+from workbench.training.learner import leave_scaling, scaling_of
 from workbench.training.search import (
     COUNT,
     FEWEST_ROWS,
@@ -39,7 +41,6 @@ from workbench.training.search import (
     why_no_search,
 )
 from workbench.training.setup import complete_settings
-from workbench.training.standard import Standard, has_penalty, standard_of
 from workbench.training.trained import TrainedModel, refuse_taken, why_not_kept
 
 SECONDS_SHOWN = 0.2
@@ -165,9 +166,14 @@ def _train(
     if found is not None:
         chosen = {"decay": found.decay, "epochs": max(found.epochs, 1)}
         configuration = configuration_of({**settings, "optimizer": "sgd", "execution": "dual", **chosen})
-    held, y, standard = problem.held(configuration), problem.y, None
-    if found is None and (standard := _standard_of(configuration, problem)):
-        held, y = standard.rows(held), standard.targets(y)
+    scaling = Scaling()
+    if found is None and configuration.device == "cpu" and scipy.sparse.issparse(problem.x):
+        scaling = scaling_of(setup_of(configuration), problem.x, problem.y, None)
+    if scaling.is_wide and configuration.dtype == "float32":
+        print_line("The training is in float64: float32 is too coarse for products of columns so far from 0.")
+        configuration = configuration.model_copy(update={"dtype": "float64"})
+        problem = make_problem(configuration, held_out)
+    held, y = scaling.rows(problem.held(configuration)), scaling.targets(problem.y)
     run = make_run(setup_of(configuration), held, y, problem.width, problem.facts)
     print_line(data.summary(problem.dataset, run.model.target))
     if found is not None and isinstance(run, Run):
@@ -175,10 +181,9 @@ def _train(
         seconds = time.perf_counter() - start
         print_line(f"trained in {format_count(found.epochs, 'pass')} over the rows, those of the search included")
     else:
-        seconds = _train_epochs(run, configuration)
-        if standard is not None and isinstance(run, Run):
-            point = standard.outside(run.point)
-            run.set_weights(point[:-1], point[-1])
+        seconds = _train_epochs(run, configuration, float(np.mean(np.square(scaling.target_scale))))
+        if isinstance(run, Run):
+            leave_scaling(run, scaling)
     if isinstance(run, Run) and (warning := _why_not_minimum(run, configuration, problem, found)):
         console.print(warning, **PLAIN)
     print_quality(run, problem, configuration, seconds / configuration.epochs)
@@ -190,8 +195,8 @@ def _train(
     return run, problem.dataset
 
 
-def _train_epochs(run: Training, configuration: Configuration) -> float:
-    """Compile what is needed, then train all epochs with the loss shown live; return the seconds of these."""
+def _train_epochs(run: Training, configuration: Configuration, unit: float) -> float:
+    """Compile what is needed, then train all epochs with the loss, times `unit`, shown live; return their seconds."""
     if not has_compiled_loops():
         console.print(
             "The code of this training is compiled first, once. 'workbench warm' does so ahead for common ones.",
@@ -204,22 +209,7 @@ def _train_epochs(run: Training, configuration: Configuration) -> float:
             warm_kernels(configuration)
         next(run.events())  # some code is made for the sizes at hand
         run.reset()
-    return show_epochs(run, configuration.epochs)
-
-
-def _standard_of(configuration: Configuration, problem: Problem) -> Standard | None:
-    """Return how rows of unlike columns are shifted and scaled for a linear model; None if nothing changes.
-
-    Losses are shown of the targets as they are, which are then left so.
-    """
-    model, setup = models.get(configuration.model), setup_of(configuration)
-    if not model.is_product or setup.device != "cpu" or setup.storage not in ("same", "csr"):
-        return None
-    if not scipy.sparse.issparse(problem.x):
-        return None
-    given = {"has_intercept": setup.has_intercept, "scales": not has_penalty(setup.options), "for_steps": True}
-    standard = standard_of(problem.x, problem.y, None, "", **given)
-    return None if standard.is_plain else standard
+    return show_epochs(run, configuration.epochs, unit)
 
 
 def _why_not_minimum(run: Run, configuration: Configuration, problem: Problem, found: Found | None) -> str:
@@ -342,14 +332,14 @@ class Epoch:
     loss: float = 0.0
     seconds: float = 0.0
 
-    def add(self, event: StepEvent, now: float) -> None:
-        """Count the steps and losses of an event, ended at `now` (perf_counter seconds)."""
-        self.steps, self.loss = self.steps + event.steps, self.loss + event.loss * event.steps
+    def add(self, event: StepEvent, now: float, unit: float = 1.0) -> None:
+        """Count the steps and losses, times `unit`, of an event, ended at `now` (perf_counter seconds)."""
+        self.steps, self.loss = self.steps + event.steps, self.loss + event.loss * event.steps * unit
         self.seconds = now - self.start
 
 
-def show_epochs(run: Training, count: int) -> float:
-    """Train `count` epochs, showing a live table with a line for each; return the seconds of all."""
+def show_epochs(run: Training, count: int, unit: float = 1.0) -> float:
+    """Train `count` epochs, showing a live table a line for each, losses times `unit`; return the seconds of all."""
     phases: Counter[str] = Counter()
     epochs: list[Epoch] = []
     shown = 0.0
@@ -359,7 +349,7 @@ def show_epochs(run: Training, count: int) -> float:
             if not epochs or epochs[-1].number != event.epoch:
                 epochs.append(Epoch(event.epoch, now))
             now = time.perf_counter()
-            epochs[-1].add(event, now)
+            epochs[-1].add(event, now, unit)
             phases.update(event.seconds)
             if now - shown > SECONDS_SHOWN:
                 shown = now

@@ -23,7 +23,7 @@ from workbench.models.nodes import ModelError, Option, of_model
 
 if TYPE_CHECKING:
     from workbench.models.patterns import Moves
-    from workbench.models.units import Units
+    from workbench.models.scaling import Scaling
 
 NEEDS = {"fields": "columns in two fields, users and items, as ratings have", "graph": "a graph of its rows"}
 """What a model may need of the data besides X and labels, in words."""
@@ -187,10 +187,10 @@ class Model:
     never cut, X has about `reads(given, rows)` rows, and predictions use batches completed without a generator.
 
     A ranking model has no intercept (`has_intercept`), and `rank(given, arrays)` returns `scores_of(users)` over all
-    items for ranking metrics. `enter_units` and `leave_units(arrays, units)` convert the parameters in place between X
-    as it is and X in `units.Units`, which estimators train in. `moves(given)` states how patterns of parameters change
-    during training. `usual_for` is the task for which it is the usual first choice: regression, binary, classes or
-    multilabel labels, or graph, field or implicit data.
+    items for ranking metrics. `enter_scaling` and `leave_scaling(arrays, scaling)` convert the parameters in place
+    between X as it is and X by `scaling.Scaling`, in which it is trained. `moves(given)` states how patterns of
+    parameters change during training. `usual_for` is the task for which it is the usual first choice: regression,
+    binary, classes or multilabel labels, or graph, field or implicit data.
     """
 
     name: str
@@ -218,8 +218,8 @@ class Model:
     reads: Callable[[Given, int], int] = lambda given, rows: rows
     rank: Callable[[Given, Mapping[str, np.ndarray]], Callable[[np.ndarray], np.ndarray]] | None = None
     moves: "Callable[[Given], Moves] | None" = None
-    enter_units: "Callable[[Mapping[str, np.ndarray], Units], None] | None" = None
-    leave_units: "Callable[[Mapping[str, np.ndarray], Units], None] | None" = None
+    enter_scaling: "Callable[[Mapping[str, np.ndarray], Scaling], None] | None" = None
+    leave_scaling: "Callable[[Mapping[str, np.ndarray], Scaling], None] | None" = None
 
     @property
     def is_product(self) -> bool:

@@ -12,7 +12,7 @@ from workbench import ops
 from workbench.graph import Symbol, variable
 from workbench.metrics import r2
 from workbench.models import Given, Model, Parameter, register
-from workbench.models.units import Units
+from workbench.models.scaling import Scaling
 
 
 def scores(x: Symbol, engine: str, given: Given) -> Symbol:
@@ -32,43 +32,43 @@ def parameters(given: Given) -> tuple[Parameter, ...]:
     )
 
 
-def leave_units(arrays: Mapping[str, np.ndarray], units: Units) -> None:
-    """Overwrite parameters for X and targets in `units` by those for X and targets as they are, in place.
+def leave_scaling(arrays: Mapping[str, np.ndarray], scaling: Scaling) -> None:
+    """Overwrite parameters for scaled X and targets by those for X and targets as they are, in place.
 
     Terms of pairs of a moved column are part of the weights of the other columns and of the intercept, which are
-    rounded: `units.held` has them as they were. The rest are products with powers of 2.
+    rounded: `scaling.held` has them as they were. The rest are products with powers of 2.
     """
-    scales, factor = units.scales[:, None], units.target_scale
+    scales, factor = scaling.scales[:, None], scaling.target_scale
     w, v, b = arrays["w"], arrays["v"], arrays.get("b")
-    moved = np.flatnonzero(units.shift)
+    moved = scaling.moved
     held = (["w"] if len(moved) else []) + ([] if b is None else ["b"])
-    units.held = {name: arrays[name].copy() for name in held}
+    scaling.held = {name: arrays[name].copy() for name in held}
     if factor != 1 or (scales != 1).any():
         np.multiply(w, factor / scales, out=w, casting="same_kind")
         np.multiply(v, math.sqrt(factor) / scales, out=v, casting="same_kind")
-    intercept = 0.0 if b is None else factor * float(b[0]) + units.target_shift
-    if len(moved):
-        shift, factors, slopes = units.shift[moved], v.astype(np.float64), units.held["w"] * (factor / scales)
+    intercept = 0.0 if b is None else factor * float(b[0]) + scaling.target_center
+    if len(moved) and scaling.center is not None:
+        shift, factors, slopes = scaling.center[moved], v.astype(np.float64), scaling.held["w"] * (factor / scales)
         terms = shift[:, None] * factors[moved]
         sums = terms.sum(axis=0)
         slopes[:, 0] -= factors @ sums
         slopes[moved, 0] += (terms * factors[moved]).sum(axis=1)
-        intercept -= shift @ (units.held["w"][moved, 0] * (factor / scales[moved, 0]))
+        intercept -= shift @ (scaling.held["w"][moved, 0] * (factor / scales[moved, 0]))
         intercept += (sums @ sums - (terms**2).sum()) / 2
         w[...] = slopes
     if b is not None:
         b[0] = intercept
 
 
-def enter_units(arrays: Mapping[str, np.ndarray], units: Units) -> None:
-    """Overwrite parameters by those that `leave_units` has left, in place; before that they are in `units`."""
-    if units.held is None:
+def enter_scaling(arrays: Mapping[str, np.ndarray], scaling: Scaling) -> None:
+    """Overwrite parameters by those that `leave_scaling` has left, in place; before that they are scaled."""
+    if scaling.held is None:
         return
-    scales, factor = units.scales[:, None], units.target_scale
+    scales, factor = scaling.scales[:, None], scaling.target_scale
     if factor != 1 or (scales != 1).any():
         np.multiply(arrays["w"], scales / factor, out=arrays["w"], casting="same_kind")
         np.multiply(arrays["v"], scales / math.sqrt(factor), out=arrays["v"], casting="same_kind")
-    for name, array in units.held.items():
+    for name, array in scaling.held.items():
         arrays[name][...] = array
 
 
@@ -85,7 +85,7 @@ register(
         outputs=1,
         width=8,
         predicts="numbers, by pairs of features",
-        enter_units=enter_units,
-        leave_units=leave_units,
+        enter_scaling=enter_scaling,
+        leave_scaling=leave_scaling,
     )
 )

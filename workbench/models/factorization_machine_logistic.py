@@ -2,7 +2,7 @@
 
 from workbench.metrics import auc, binary_accuracy, logit_loss
 from workbench.models import Model, register
-from workbench.models.factorization_machine import enter_units, leave_units, parameters, scores
+from workbench.models.factorization_machine import enter_scaling, leave_scaling, parameters, scores
 
 register(
     Model(
@@ -18,7 +18,7 @@ register(
         widths="any number of factors from 1",
         outputs=1,
         width=8,
-        enter_units=enter_units,
-        leave_units=leave_units,
+        enter_scaling=enter_scaling,
+        leave_scaling=leave_scaling,
     )
 )

@@ -1,4 +1,4 @@
-"""A training that takes rows call by call, as estimators do: scales, units, epochs, and its state for pickle."""
+"""A training that takes rows call by call, as estimators do: scaling, epochs, and its state for pickle."""
 
 import copy
 import math
@@ -13,9 +13,8 @@ import scipy.sparse
 from workbench import formats, models
 from workbench.formats.compressed import assemble, index_dtype
 from workbench.formats.files import bytes_memory
-from workbench.models.units import Units
+from workbench.models.scaling import Scaling, has_penalty, linear_scaling, pair_scaling
 from workbench.training import Run, Setup
-from workbench.training.standard import Standard, has_penalty, standard_of
 
 
 @final
@@ -25,13 +24,11 @@ class Learner:
     `setup` says how to train, on cpu; `features` is D, `width` N. It can be pickled, with all that training needs.
     """
 
-    def __init__(self, setup: Setup, features: int, width: int) -> None:
+    def __init__(self, setup: Setup, features: int, width: int, scaling: Scaling | None = None) -> None:
         """Begin with new parameters and no epochs. Raises SetupError if the model cannot be trained as `setup` says."""
         self.setup, self.features, self.width = setup, features, width
         self.epoch = 0
-        self.units: Units | None = None
-        """Units of columns and targets that it trains in; parameters are in them within `in_units`."""
-        self.standard: Standard | None = None
+        self.scaling = scaling
         """How rows and targets are shifted and scaled in the training, as the first ones tell; None before these."""
         self.run = self._new_run()
 
@@ -61,31 +58,6 @@ class Learner:
         self.run.catch_up()
         return self.run.arrays
 
-    def standardize(self, x: Any, y: np.ndarray, weights: np.ndarray | None) -> tuple[Any, np.ndarray]:
-        """Return rows x [R, D] and targets y as a linear model is trained on them; those of other models as they are.
-
-        Columns are scaled unless a penalty of weights would become another one.
-        """
-        if self.standard is None:
-            self.standard = Standard(None, None)
-            if self.model.is_product and self.setup.storage in ("same", "csr"):
-                scales, has_intercept = not has_penalty(self.setup.options), self.setup.has_intercept
-                given = {"has_intercept": has_intercept, "scales": scales, "for_steps": True}
-                standard = standard_of(x, y, weights, self.model.loss, **given)
-                self.standard = standard.with_targets_as_they_are()
-        y = self.standard.targets(y, self.dtype) if self.model.loss == "squared" else y
-        return self.standard.rows(x), y
-
-    def move(self, inward: bool) -> None:
-        """Change weights and intercept to those for standardized rows and targets, or back, in place.
-
-        Before the first epoch they are 0 of either.
-        """
-        if self.standard is None or self.standard.is_plain or (inward and not self.epoch):
-            return
-        point = self.standard.inside(self.run.point) if inward else self.standard.outside(self.run.point)
-        self.run.set_weights(point[:-1], point[-1])
-
     def epochs(
         self, x: Any, y: np.ndarray, weights: np.ndarray | None, most: int, at_once: int = 1, passes: int = 1
     ) -> Iterator[float]:
@@ -110,23 +82,21 @@ class Learner:
             self.run.hold_batches(self._waiting)  # the caller's rows are not kept
 
     @contextmanager
-    def in_units(self, x: Any, y: np.ndarray, weights: np.ndarray | None) -> Iterator[tuple[Any, np.ndarray]]:
-        """Give x and y in the units that the model is trained in, with its parameters in these within the context."""
-        enter, leave, units = self.model.enter_units, self.model.leave_units, self.units
-        if units is None or enter is None or leave is None:
-            yield x, y
-            return
-        is_number = self.model.target == "numbers"
-        if is_number and not self.epoch:
-            units.centre_targets(y, weights, self.setup.has_intercept)
-        enter(self.run.arrays, units)
-        units.add_columns(x, weights)
+    def scaled(self, x: Any, y: np.ndarray, weights: np.ndarray | None) -> Iterator[tuple[Any, np.ndarray]]:
+        """Give x and y as the model is trained on them, with its parameters for these within the context.
+
+        `weights` [R] are those of the rows, or None.
+        """
+        if self.scaling is None:
+            self.scaling = scaling_of(self.setup, x, y, weights)
+        enter_scaling(self.run, self.scaling, is_first=not (self.epoch or self.run.step))
+        if self.model.enter_scaling and self.scaling.scale is not None:
+            self.scaling.add_columns(x, weights)
+        y = self.scaling.targets(y, self.dtype) if self.model.target == "numbers" else y
         try:
-            yield units.rows(x), units.targets(y) if is_number else y
+            yield self.scaling.rows(x), y
         finally:
-            self.run.catch_up()
-            with np.errstate(all="ignore"):  # what has diverged is refused
-                leave(self.run.arrays, units)
+            leave_scaling(self.run, self.scaling)
 
     def require_finite(self, x: Any, is_whole: bool) -> None:
         """Raise ValueError if trained weights are not finite: all are checked after a whole training on x.
@@ -150,7 +120,8 @@ class Learner:
 
         Raises ValueError, with nothing changed, if the states do not suit it.
         """
-        if self.standard is not None and self.standard.scale is not None and has_penalty(setup.options):
+        is_scaled = self.model.is_product and self.scaling is not None and self.scaling.scale is not None
+        if is_scaled and has_penalty(setup.options):
             raise ValueError("It has scaled the columns, which differ by far, and a penalty is on weights as they are.")
         state, updater = self.__getstate__(), self.run.updater
         try:
@@ -166,17 +137,55 @@ class Learner:
         """Return setup, epoch, sizes and the state of the training, for pickle, after all rows have caught up."""
         self.run.catch_up()
         known = {"setup": replace(self.setup, options=dict(self.setup.options)), "epoch": self.epoch}
-        known["standard"] = self.standard
         sizes = {"features": self.features, "width": self.width}
-        return known | sizes | {"run": self.run.state_dict(), "units": copy.deepcopy(self.units)}
+        return known | sizes | {"run": self.run.state_dict(), "scaling": copy.deepcopy(self.scaling)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Make the training anew from what `__getstate__` returned; its next steps are the same as without."""
-        self.setup, self.epoch, self.standard = state["setup"], state["epoch"], state.get("standard")
+        self.setup, self.epoch, self.scaling = state["setup"], state["epoch"], state.get("scaling")
         self.features, self.width = state["features"], state["width"]
-        self.units = state.get("units")
         self.run = self._new_run()
         self.run.load_state_dict(state["run"])
+
+
+def scaling_of(setup: Setup, x: Any, y: np.ndarray, weights: np.ndarray | None) -> Scaling:
+    """Return how rows x [R, D], csr or dense, and targets y are trained; `weights` [R] are those of the rows, or None.
+
+    Columns of a linear model are not scaled if a penalty of weights would become another one, nor is data that is
+    stored in a narrower type, which holds numbers as they are.
+    """
+    model, has_intercept = models.get(setup.model), setup.has_intercept
+    if setup.storage not in ("same", "csr") or not (model.enter_scaling or model.is_product):
+        return Scaling()
+    if model.enter_scaling:
+        return pair_scaling(x, y if model.target == "numbers" else None, weights, has_intercept=has_intercept)
+    given = {"has_intercept": has_intercept, "scales": not has_penalty(setup.options), "for_steps": True}
+    return linear_scaling(x, y, weights, model.loss, **given).with_targets_as_they_are()
+
+
+def enter_scaling(run: Run, scaling: Scaling, is_first: bool) -> None:
+    """Change parameters to those for scaled rows and targets, in place.
+
+    Those of a linear model are 0 of either before its first epoch (`is_first`).
+    """
+    if run.model.enter_scaling:
+        run.model.enter_scaling(run.arrays, scaling)
+    elif not scaling.is_plain and not is_first:
+        point = scaling.inside(run.point)
+        run.set_weights(point[:-1], point[-1])
+
+
+def leave_scaling(run: Run, scaling: Scaling) -> None:
+    """Change parameters to those for rows and targets as they came, in place, after all rows have caught up."""
+    if scaling.is_plain:
+        return
+    run.catch_up()
+    with np.errstate(all="ignore"):  # what has diverged is refused
+        if run.model.leave_scaling:
+            run.model.leave_scaling(run.arrays, scaling)
+        else:
+            point = scaling.outside(run.point)
+            run.set_weights(point[:-1], point[-1])
 
 
 def as_csr(x: Any, dtype: np.dtype) -> scipy.sparse.csr_array:

@@ -30,6 +30,7 @@ import numpy as np
 from kernels import aligned
 from kernels.epochs import dual_decays
 from kernels.permutation import permutation
+from workbench.models.scaling import Scaling, linear_scaling
 from workbench.training.descent import (
     MOST_PASSES,
     Descent,
@@ -43,7 +44,6 @@ from workbench.training.descent import (
 )
 from workbench.training.epoch_calls import SHARE, column_sums
 from workbench.training.setup import SetupError
-from workbench.training.standard import Standard, standard_of
 
 COUNT = 8
 """Decays of a search if their count is not given."""
@@ -338,10 +338,10 @@ def search_decay(
         first = LEAST_FINAL if epochs is None else most
         columns.train_on_all(choice.decay, first, generator)
         point = columns.point(0)
-        point[:-1] *= 1 if task.standard.scale is None else task.standard.scale[:, None]
+        point[:-1] *= 1 if task.scaling.scale is None else task.scaling.scale[:, None]
     tolerance = CLOSER if x.nnz <= FEW_ENTRIES else CLOSE
     descent, done, gained = _minimum(task.rows, choice.decay, point, most, tolerance)
-    unit = float(np.mean(np.square(task.standard.target_scale)))
+    unit = float(np.mean(np.square(task.scaling.target_scale)))
     choice = replace(choice, epochs_final=first + done, losses=choice.losses * unit)
     return task.found(descent, choice.epochs + first + done, choice.decay, gained, choice)
 
@@ -370,7 +370,7 @@ def find_minimum(
     point = None
     if start is not None:
         chosen = np.arange(x.shape[1]) if task.active is None else task.active
-        point = task.standard.inside(start[np.append(chosen, x.shape[1])])
+        point = task.scaling.inside(start[np.append(chosen, x.shape[1])])
     descent, done, gained = _minimum(task.rows, decay, point, MOST_PASSES if epochs is None else epochs, CLOSER)
     return task.found(descent, before + done, decay, gained)
 
@@ -381,14 +381,14 @@ class _Task(NamedTuple):
 
     rows: _Rows
     shifted: _Rows
-    standard: Standard
+    scaling: Scaling
     features: int
     active: np.ndarray | None
     square: float
 
     def found(self, descent: Descent, epochs: int, decay: float, gained: float, choice: Choice | None = None) -> Found:
         """Return the result at the end of a descent on `rows`, for the columns and targets that came."""
-        point, dtype = self.standard.outside(descent.point), self.rows.x.dtype
+        point, dtype = self.scaling.outside(descent.point), self.rows.x.dtype
         if self.rows.loss == "softmax":  # whose probabilities do not depend on it
             point[-1] -= point[-1].mean()
         weights = np.zeros((self.features, point.shape[1]), dtype)
@@ -403,14 +403,14 @@ def _task_of(x: Any, y: np.ndarray, weights: np.ndarray | None, loss: str, outpu
         x = x.copy()
         x.sum_duplicates()
     features, (x, active) = x.shape[1], of_active_columns(x)
-    standard = standard_of(x, y, weights, loss, has_intercept=has_intercept)
-    targets = standard.targets(y) if loss == "squared" else y
-    shifted = standard._replace(scale=None).rows(x)
+    scaling = linear_scaling(x, y, weights, loss, has_intercept=has_intercept)
+    targets = scaling.targets(y) if loss == "squared" else y
+    shifted = replace(scaling, scale=None).rows(x)
     rows = _Rows(shifted, targets, weights, loss, outputs, has_intercept)
-    if (scale := standard.scale) is None:
+    if (scale := scaling.scale) is None:
         values = shifted.data if weights is None else shifted.data * np.repeat(weights, np.diff(shifted.indptr))
         square = float(np.dot(values, shifted.data)) / x.shape[0] or 1.0
-        return _Task(rows, rows, standard, features, active, square)
+        return _Task(rows, rows, scaling, features, active, square)
     with np.errstate(over="ignore"):
         square = x.nnz / x.shape[0] * float(np.exp(2 * np.log(scale).mean()))
     if not np.isfinite(square):
@@ -418,8 +418,8 @@ def _task_of(x: Any, y: np.ndarray, weights: np.ndarray | None, loss: str, outpu
             f"The squares of values of X, up to {scale.max():.3g}, exceed what float64 holds.\n"
             "Scale the values, as sklearn.preprocessing.MaxAbsScaler does."
         )
-    scaled = rows._replace(x=standard.rows(x), penalty=standard.penalty)
-    return _Task(scaled, rows, standard, features, active, square)
+    scaled = rows._replace(x=scaling.rows(x), penalty=scaling.penalty)
+    return _Task(scaled, rows, scaling, features, active, square)
 
 
 def _minimum(
