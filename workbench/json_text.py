@@ -58,6 +58,23 @@ def check_fields(value: Any, fields: Fields, within: str = "") -> None:
             raise ValueError(f"{path} is {value[name]!r:.80}; expected {expected}")
 
 
+def check_document(value: Any, kind: str, version: int, fields: Fields) -> dict[str, Any]:
+    """Return the object that a file of this project says: of this kind and version, with these fields.
+
+    ValueError, which says what it is instead, otherwise.
+
+    >>> check_document({"kind": "sparse-workbench module", "version": 9}, "sparse-workbench module", 1, {})
+    Traceback (most recent call last):
+    ValueError: its version is 9; this program reads 1
+    """
+    if not isinstance(value, dict) or value.get("kind") != kind:
+        raise ValueError(f"it is no {kind}")
+    if value.get("version") != version:
+        raise ValueError(f"its version is {value.get('version')!r:.40}; this program reads {version}")
+    check_fields(value, fields)
+    return value
+
+
 def is_optional(is_right: Callable[[Any], bool]) -> Callable[[Any], bool]:
     """Return a test that also passes None."""
     return lambda value: value is None or is_right(value)

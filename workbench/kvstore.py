@@ -36,7 +36,6 @@ from workbench.formats.row_parts import row_numbers
 from workbench.json_text import parsed
 from workbench.ops.products import Unsummed
 from workbench.optimizers import Updater
-from workbench.optimizers.saved import read, written
 from workbench.optimizers.updater import square_norms
 
 # Interface of a key-value store: `Store`, and `StoreError` for every refusal.
@@ -124,7 +123,7 @@ class Store(ABC):
     @final
     def optimizer_state(self) -> dict[str, Any]:
         """Return the optimizer's part of the state, as `Updater.state_dict`; empty without an optimizer."""
-        return read({name[len(OPTIMIZER) :]: a for name, a in self.state_dict().items() if name.startswith(OPTIMIZER)})
+        return {name[len(OPTIMIZER) :]: a for name, a in self.state_dict().items() if name.startswith(OPTIMIZER)}
 
     @final
     def push(self, key: Key, value: Any) -> None:
@@ -420,7 +419,7 @@ class LocalStore(Store):
         """Return copies of the values as "value:KEY" (key in JSON) and the optimizer's state as "optimizer:NAME"."""
         state = {f"{VALUE}{json.dumps(key)}": formats.copy(value) for key, value in self.values.items()}
         if self.updater is not None:
-            state |= {f"{OPTIMIZER}{name}": array for name, array in written(self.updater.state_dict()).items()}
+            state |= {f"{OPTIMIZER}{name}": array for name, array in self.updater.state_dict().items()}
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -437,7 +436,7 @@ class LocalStore(Store):
         for text, value in parts["value"].items():
             saved.init(key_of(text), value)
         if self.updater is not None:
-            parameters = self.updater.read_state(read(parts["optimizer"]))
+            parameters = self.updater.read_state(parts["optimizer"])
             weights = {name_of(key): value for key, value in saved.values.items()}
             self.updater.check_fit(parameters, weights)
             self.updater.take_state(parameters)

@@ -91,6 +91,17 @@ def test_containers_of_other_libraries_give_what_their_arrays_give(container, do
     np.testing.assert_allclose(DOORS[door](make()), DOORS[door](dense), atol=1e-5)
 
 
+def test_a_score_takes_the_labels_of_another_library():
+    """Of one dimension, as they are, and of two, a column."""
+    flat = named_like("sparse.core", fill_value=0, ndim=1, shape=Y.shape, todense=lambda self: Y)
+    for labels, estimator in ((Y, wb.SparseClassifier), (Y.astype(float), wb.SparseRegressor)):
+        model = estimator(random_state=0).fit(DENSE, labels)
+        expected = model.score(DENSE, labels)
+        for other in (flat, pydata(Y[:, None])):
+            assert model.score(DENSE, other) == expected
+            assert estimator(random_state=0).fit(DENSE, other).score(DENSE, labels) == expected
+
+
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_what_is_sparse_stays_sparse(container):
     dense = ("arrow csf", "arrow tensor", "dask array", "dask frame")

@@ -1,12 +1,7 @@
-"""Callbacks of a training: what they are told, how they end it, and progress for who asks for it."""
-
-import io
-
-import pytest
-from rich.console import Console
+"""Callbacks of a training: what they are told, and how they end it."""
 
 from tests.support import small_modules as small
-from workbench.module import Position, Shown, StopTraining
+from workbench.module import Position, StopTraining
 
 
 def test_callbacks_see_every_batch_and_epoch():
@@ -50,16 +45,3 @@ def test_nothing_is_printed_unless_it_is_asked_for(capsys):
     feed = small.batches()
     small.module(feed=feed).fit(feed, epochs=2, metric="mse")
     assert capsys.readouterr() == ("", "")
-
-
-@pytest.mark.parametrize("terminal", [True, False])
-def test_progress_is_a_line_an_epoch_and_in_a_terminal_a_bar(terminal):
-    feed, text = small.batches(), io.StringIO()
-    shown = Shown(Console(file=text, force_terminal=terminal, width=100, color_system=None))
-    history = small.module(feed=feed).fit(
-        feed, feed, epochs=2, metric=["mse", "mae"], batch_end=shown.batch_end, epoch_end=shown.epoch_end
-    )
-    said = text.getvalue()
-    assert f"epoch 1  mse {history[1].metric['mse']:.6g}, mae" in said
-    assert "validation mse" in said
-    assert ("6/6" in said) == terminal

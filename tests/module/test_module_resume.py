@@ -180,15 +180,15 @@ def test_another_version_and_other_files_are_refused(tmp_path):
     module = small.module(feed=feed)
     module.save(path)
     edited(path, version=2)
-    with pytest.raises(ModuleError, match="is a checkpoint of version 2; this program reads 1"):
+    with pytest.raises(ModuleError, match="its version is 2; this program reads 1"):
         module.restore(path)
-    with pytest.raises(ModuleError, match="is a checkpoint of version 2"):
+    with pytest.raises(ModuleError, match="its version is 2"):
         load_model(path)
     edited(path, version=1, kind="another")
-    with pytest.raises(ModuleError, match="is no checkpoint of a module"):
+    with pytest.raises(ModuleError, match="it is no sparse-workbench module"):
         module.restore(path)
     formats.save(path, {"x": np.ones(2)})
-    with pytest.raises(ModuleError, match=r"is no checkpoint of a module; those are written by Module.save"):
+    with pytest.raises(ModuleError, match="is no checkpoint that Module.save wrote"):
         module.restore(path)
     path.write_bytes(b"nothing")
     with pytest.raises(FormatError, match="is no file of arrays, or is damaged"):

@@ -346,7 +346,7 @@ def test_rows_held_out_are_scored_by_the_columns_of_their_fold(folds):
     generator = np.random.default_rng(4)
     x = scipy.sparse.random_array((60, 500), density=0.02, rng=generator, format="csr")
     rows = _Rows(x, np.zeros((60, 2)), None, "logistic", 2, True)
-    columns = search._Columns(rows, np.tile([1.0, 2.0, 3.0, 4.0], folds), 1.0)
+    columns = search._DualState(rows, np.tile([1.0, 2.0, 3.0, 4.0], folds), 1.0)
     columns.weights[...] = generator.normal(size=columns.weights.shape)
     columns.intercept[...] = generator.normal(size=columns.intercept.shape)
     part = np.arange(60) % 3
@@ -366,7 +366,7 @@ def test_a_search_of_given_epochs_looks_at_times_and_leaves_decays_out(monkeypat
     generator = np.random.default_rng(8)
     x = scipy.sparse.random_array((6000, 1000), density=0.01, rng=generator, dtype=np.float32, format="csr")
     y = targets_of(x @ generator.normal(size=1000) + generator.normal(size=6000) > 0)
-    held_out_losses, do_epoch, done, seen = search._held_out_losses, search._Columns.do_epoch, [], {}
+    held_out_losses, do_epoch, done, seen = search._held_out_losses, search._DualState.do_epoch, [], {}
 
     def noted(columns, held_out, count):
         seen[len(done)] = count, held_out_losses(columns, held_out, count)
@@ -377,7 +377,7 @@ def test_a_search_of_given_epochs_looks_at_times_and_leaves_decays_out(monkeypat
         return do_epoch(columns, *given)
 
     monkeypatch.setattr(search, "_held_out_losses", noted)
-    monkeypatch.setattr(search._Columns, "do_epoch", counted)
+    monkeypatch.setattr(search._DualState, "do_epoch", counted)
     choice = search_decay(x, y, None, "logistic", **GIVEN | {"count": 8}, epochs=epochs).choice
     assert (choice.epochs, looks) == (epochs, set(seen))
     assert done[:epochs] == [8] * min(epochs, 3) + [4] * (epochs - 3)
@@ -395,7 +395,7 @@ def test_columns_of_some_decays_go_on_as_they_were(loss, is_weighted):
     y = np.arange(50) % 2 if loss == "softmax" else generator.integers(0, 2, (50, 2)).astype(np.float64)
     rows = _Rows(x, y, None, loss, 2, True)
     counts = np.tile(generator.random((50, 1)), 3) if is_weighted else np.zeros((0, 3))
-    every = search._Columns(rows, np.array([1.0, 0.1, 0.01]), 2.0)
+    every = search._DualState(rows, np.array([1.0, 0.1, 0.01]), 2.0)
     every.do_epoch(np.arange(50), counts)
     some = every.part(slice(1, 3))
     for columns, width in ((every, 3), (some, 2)):
@@ -405,14 +405,14 @@ def test_columns_of_some_decays_go_on_as_they_were(loss, is_weighted):
     np.testing.assert_allclose(some.intercept, every.intercept[2:], rtol=1e-12)
 
 
-def test_neighbours_of_the_best_decay_are_promising():
+def test_decays_near_the_best_one_are_kept():
     losses = np.array([9.0, 4.0, 1.0, 2.0, 3.0, 8.0])
-    assert descents.promising(losses, slice(0, 6), 4) == slice(1, 5)
-    assert descents.promising(losses, slice(0, 6), 3) == slice(1, 4)
-    assert descents.promising(np.array([6.0, 4.0, 1.0, 8.0, 8.0]), slice(0, 5), 4) == slice(0, 4)
-    assert descents.promising(np.arange(5.0), slice(1, 5), 3) == slice(1, 4)
-    assert descents.promising(-np.arange(5.0), slice(0, 4), 3) == slice(1, 4)
-    assert descents.promising(losses, slice(2, 5), 4) == slice(2, 5)
+    assert descents.decays_near_best(losses, slice(0, 6), 4) == slice(1, 5)
+    assert descents.decays_near_best(losses, slice(0, 6), 3) == slice(1, 4)
+    assert descents.decays_near_best(np.array([6.0, 4.0, 1.0, 8.0, 8.0]), slice(0, 5), 4) == slice(0, 4)
+    assert descents.decays_near_best(np.arange(5.0), slice(1, 5), 3) == slice(1, 4)
+    assert descents.decays_near_best(-np.arange(5.0), slice(0, 4), 3) == slice(1, 4)
+    assert descents.decays_near_best(losses, slice(2, 5), 4) == slice(2, 5)
 
 
 def test_losses_of_decays_left_out_change_as_the_nearest_one():

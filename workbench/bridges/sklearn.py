@@ -86,6 +86,7 @@ from kernels.registry import nearest
 from workbench import models, ops
 from workbench.bridges.sklearn_base import SHARED, Estimator
 from workbench.bridges.sklearn_inputs import rows_that_count
+from workbench.formats.arrays import dense_target
 from workbench.models import Model
 from workbench.settings import BY_NAME
 
@@ -211,6 +212,10 @@ class _Regressor(RegressorMixin, Estimator):
         """
         return self._fit(X, y, sample_weight, first=not hasattr(self, "_learner"), epochs=1)
 
+    def score(self, X: Any, y: Any, sample_weight: Any | None = None) -> float:
+        """Return R squared of the predictions for X [rows, D] and numbers y of any container; raises as `predict`."""
+        return super().score(X, dense_target(y), sample_weight)
+
     def _fit(self, x: Any, y: Any, sample_weight: Any, first: bool, epochs: int | None) -> Self:
         """Train `epochs` epochs on x and y, None for as many as `fit` has; `first` starts anew. Return the estimator.
 
@@ -294,6 +299,10 @@ class _Classifier(ClassifierMixin, Estimator):
         if not first and known is not None and not np.array_equal(known, self.classes_):
             raise ValueError(f"classes={known} is not the same as on the first call to partial_fit: {self.classes_}.")
         return self._fit(X, y, known if first else None, weights, 1)
+
+    def score(self, X: Any, y: Any, sample_weight: Any | None = None) -> float:
+        """Return the share of right classes for X [rows, D] and labels y of any container; raises as `predict`."""
+        return super().score(X, dense_target(y), sample_weight)
 
     def _fit(
         self, x: Any, y: np.ndarray, classes: np.ndarray | None, weights: np.ndarray | None, epochs: int | None

@@ -29,7 +29,7 @@ from workbench.bridges.sklearn_inputs import (
     sound,
     with_weights,
 )
-from workbench.formats.arrays import computed, has_sparse_columns, host_array
+from workbench.formats.arrays import computed, dense_target, has_sparse_columns
 from workbench.models import Model
 from workbench.models.scaling import FARTHEST, needs_float64
 from workbench.option_text import read_options
@@ -272,7 +272,7 @@ class Estimator(BaseEstimator, ABC):
         """Return validated x (csr or dense, float) and y; `first` notes the columns. ValueError if invalid."""
         self._refuse_wrong()
         refuse_path(x, "fit")
-        frame, y = computed(x), host_array(y)
+        frame, y = computed(x), dense_target(y)
         x = sound(frame, "data -> fit")
         refuse_masked(y, "y")
         kinds = "f" if "y_numeric" in checks else "biuU"

@@ -19,7 +19,7 @@ from workbench import atomic_files, formats, optimizers
 from workbench.cluster import partition as cluster_partition
 from workbench.cluster.partition import Move, Partition
 from workbench.formats import RowSparse
-from workbench.json_text import is_whole, parsed
+from workbench.json_text import Fields, check_document, is_object, is_optional, is_text, is_whole, parsed
 from workbench.kvstore import OPTIMIZER, VALUE, Key, LazyRandomRows, StoreError, name_of
 
 # The state of a store (`Store.state_dict`), cut into that of each shard's store and joined again, bit for bit.
@@ -188,6 +188,14 @@ MANIFEST = "manifest.json"
 KIND = "sparse-workbench shards"
 VERSION = 1
 PREFIX = re.compile(r"step-\d+-\w+")
+FIELDS: Fields = {
+    "prefix": (lambda value: is_text(value) and PREFIX.fullmatch(value) is not None, "the prefix of its files"),
+    "shards": (lambda value: is_whole(value, 1), "a whole number from 1"),
+    "spread": (is_text, "how rows are divided"),
+    "settings": (is_optional(is_object), "an object or null"),
+    "about": (is_object, "an object"),
+}
+"""What a manifest says besides its values."""
 
 
 @final
@@ -249,29 +257,17 @@ def read(folder: str | os.PathLike) -> Manifest:
         raise StoreError(f"{folder} holds no checkpoint: there is no {MANIFEST}, which is written last.") from None
     except ValueError as error:
         raise StoreError(f"{path} is damaged: {error}.") from None
-    if not isinstance(said, dict) or (said.get("kind"), said.get("version")) != (KIND, VERSION):
-        raise StoreError(f"{path} is no manifest of version {VERSION} of the shards of a store.")
     try:
-        manifest = Manifest(**said)
-    except TypeError as error:
-        raise StoreError(f"{path} is no manifest: {error}.") from None
-    if not (is_whole(manifest.shards, 1) and isinstance(manifest.prefix, str) and PREFIX.fullmatch(manifest.prefix)):
-        raise StoreError(f"{path} names {manifest.shards!r:.40} shards, files {manifest.prefix!r:.40}; there are none.")
-    _check_values(path, manifest)
-    return manifest
-
-
-def _check_values(path: Path, manifest: Manifest) -> None:
-    """Raise StoreError, naming `path`, if a value that the manifest lists has an invalid key, shape or dtype."""
-    try:
+        manifest = Manifest(**check_document(said, KIND, VERSION, FIELDS))
         for key, shape, dtype in manifest.values:
             if dtype not in DTYPES or not isinstance(key, int | str) or not all(map(is_whole, shape)):
-                raise ValueError(f"{key!r:.40} of shape {shape!r:.40}, {dtype!r:.40}")
+                raise ValueError(f"its value {key!r:.40} has the shape {shape!r:.40}, {dtype!r:.40}")
         for _, about in manifest.drawn:
             LazyRandomRows.of(about)
         manifest.partitions(manifest.shards, manifest.spread)
     except (ValueError, TypeError, LookupError) as error:
-        raise StoreError(f"{path} lists values that are none: {error}.") from None
+        raise StoreError(f"{path} is no manifest of the shards of a store: {error}.") from None
+    return manifest
 
 
 def state_of(saved: Mapping[str, Any], shard: int, shards: int) -> State:

@@ -342,6 +342,14 @@ def host_array(x: Any) -> Any:
     return matrix_of_sparse_frame(x) if has_sparse_columns(x) else x
 
 
+def dense_target(y: Any) -> Any:
+    """Return targets as `host_array` does, sparse ones as a dense array [rows, N], of one column [rows]."""
+    y = host_array(y)
+    if not hasattr(y, "toarray"):
+        return y
+    return y.toarray()[:, 0] if y.shape[1] == 1 else y.toarray()
+
+
 def _from_pydata(x: Any) -> Any:
     """Return an array of pydata sparse as a SciPy array, dense unless it has two dimensions; FormatError by its fill.
 

@@ -154,7 +154,9 @@ def _constant(name: str, value: Any) -> dict[str, Any]:
             f"The constant {name} holds {stored:,} numbers; up to {LARGEST:,} are written into the text. Make it a "
             "variable, and save its value with formats.save."
         )
-    arrays = {part: _flat_list(array) for part, array in parts(value).items()}
+    arrays = {
+        part: [encode(entry, "an entry") for entry in array.ravel().tolist()] for part, array in parts(value).items()
+    }
     return {"format": format, "shape": list(value.shape), "dtype": value.dtype.name, **arrays}
 
 
@@ -168,11 +170,6 @@ def parts(value: Any) -> dict[str, np.ndarray]:
     if format == "row_sparse":
         return {"data": value.values, "indices": value.indices}
     return {"data": value.data, "indices": value.indices, "indptr": value.indptr}
-
-
-def _flat_list(array: np.ndarray) -> list:
-    """Return the elements of an array as a flat JSON list."""
-    return [encode(entry, "an entry") for entry in array.ravel().tolist()]
 
 
 # Bytes of values that do not exist yet: exact for dense ones, from a density or an upper bound for sparse ones.

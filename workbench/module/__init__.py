@@ -29,10 +29,10 @@ from workbench.metrics import Accumulator
 from workbench.module import checkpoint, initialisers, training
 from workbench.module.checkpoint import Layout, Position, Prepared, load_model
 from workbench.module.initialisers import ModuleError, Spec
-from workbench.module.training import BatchEnd, EpochEnd, Shown, StopTraining, Worker
+from workbench.module.training import BatchEnd, EpochEnd, StopTraining, Worker
 from workbench.optimizers import Updater
 
-__all__ = ["BatchEnd", "EpochEnd", "Module", "ModuleError", "Position", "Shown", "StopTraining", "load_model"]
+__all__ = ["BatchEnd", "EpochEnd", "Module", "ModuleError", "Position", "StopTraining", "load_model"]
 
 
 def initialise(

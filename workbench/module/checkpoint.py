@@ -19,11 +19,10 @@ from workbench import formats, graph
 from workbench.data.batches.feed import Batch
 from workbench.graph import Facts, Graph, Symbol
 from workbench.graph.inference import Declared
-from workbench.json_text import Fields, are_texts, check_fields, is_text, is_whole
+from workbench.json_text import Fields, are_texts, are_whole, check_document, is_object, is_optional, is_text, is_whole
 from workbench.module.initialisers import ModuleError
 from workbench.ops.losses import OUTPUT_LAYERS
 from workbench.optimizers import Multiplier, Updater
-from workbench.optimizers.saved import read, written
 
 # Roles of a graph's arguments: data, labels, parameters; and what is known of them from a batch.
 
@@ -178,7 +177,7 @@ def save(self: "Module", path: str | os.PathLike) -> None:
     arrays = {f"parameter:{name}": weight for name, weight in self.raw_weights().items()}
     arrays |= {f"current:{name}": weight for name, weight in self.weights().items()} if self.lags else {}
     if self.updater is not None:
-        arrays |= {f"optimizer:{name}": array for name, array in written(self.optimizer_state()).items()}
+        arrays |= {f"optimizer:{name}": array for name, array in self.optimizer_state().items()}
     if self.position.batch:
         gathered = self.gathered if self.metric is None else self.metric.state_dict()
         arrays |= {f"metric:{name}": array for name, array in (gathered or {}).items()}
@@ -231,7 +230,7 @@ def restore(self: "Module", path: str | os.PathLike) -> "Module":
     _check_weights(path, weights, self.workers[0].weights)
     steps = None
     if updater is not None:
-        steps = updater.read_state(read(arrays["optimizer"]))
+        steps = updater.read_state(arrays["optimizer"])
         updater.check_fit(steps, {name: weights[name] for name in self.trained})
     if updater is not None and updater is not self.updater:
         self._use(updater)
@@ -309,20 +308,15 @@ def load_model(path: str | os.PathLike) -> tuple["Graph", dict[str, Any], dict[s
 # What the file says
 
 
-def _is_position(value: Any) -> bool:
-    """Return whether a JSON value is a pair of non-negative integers."""
-    return isinstance(value, list) and len(value) == 2 and all(map(is_whole, value))
-
-
 WORDS: Fields = {
     "graph": (is_text, "a graph as JSON"),
     "data_names": (are_texts, "a list of names"),
     "label_names": (are_texts, "a list of names"),
     "prediction": (lambda value: is_whole(value, -(2**31), 2**31), "the number of an output"),
-    "target": (lambda value: value is None or isinstance(value, str), "a name or null"),
-    "position": (_is_position, "an epoch and a batch, from 0"),
-    "trained_with": (lambda value: value is None or isinstance(value, dict), "an object or null"),
-    "optimizer": (lambda value: value is None or isinstance(value, dict), "an object or null"),
+    "target": (is_optional(is_text), "a name or null"),
+    "position": (lambda value: are_whole(value) and len(value) == 2, "an epoch and a batch, from 0"),
+    "trained_with": (is_optional(is_object), "an object or null"),
+    "optimizer": (is_optional(is_object), "an object or null"),
 }
 """What a checkpoint says: how it is right, in code and in words."""
 
@@ -332,15 +326,11 @@ def _read(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, dict[str, 
 
     ModuleError if it is not valid, or another version.
     """
-    about, contents = formats.load_about(path)
-    if about is None or about.get("kind") != KIND:
-        raise ModuleError(f"{path} is no checkpoint of a module; those are written by Module.save.")
-    if about.get("version") != VERSION:
-        raise ModuleError(f"{path} is a checkpoint of version {about.get('version')}; this program reads {VERSION}.")
+    said, contents = formats.load_about(path)
     try:
-        check_fields(about, WORDS)
+        about = check_document(said, KIND, VERSION, WORDS)
     except ValueError as error:
-        raise ModuleError(f"{path} is damaged: {error}.") from None
+        raise ModuleError(f"{path} is no checkpoint that Module.save wrote: {error}.") from None
     arrays: dict[str, dict[str, Any]] = {kind: {} for kind in ("parameter", "current", "optimizer", "metric")}
     for name, array in contents.items():
         kind, _, rest = name.partition(":")

@@ -4,16 +4,14 @@ import functools
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from kernels.plan import BatchPlan
 from workbench import executor, formats, metrics
-from workbench.data.batches.feed import Batch, Feed
-from workbench.data.batches.feed import prefetch as loaded_ahead
+from workbench.data.batches.feed import Batch, Feed, Ready
+from workbench.data.batches.feed import steps as steps_of
 from workbench.data.batches.in_memory import Batches
 from workbench.data.batches.slicing import FORMATS, slice_range
 from workbench.graph import Facts, Graph, Symbol
@@ -377,20 +375,22 @@ def _epoch(self: "Module", train: Feed, metric: Accumulator | None, callbacks: l
     epoch, first = self.position
     is_own = type(train) is Batches  # which hands each batch out once, to us
     prepare = functools.partial(self.prepare, plans=ahead, once=True, is_own=is_own)
-    prepared = loaded_ahead(train.epoch(epoch, first), prepare, int(ahead), train.at_once)
     batches = train.count(epoch) if callbacks else 0
-    number = first - 1
-    for ready in prepared:
-        number, batch = number + 1, ready.value.batch
-        outputs = self.forward(ready.value)
+
+    def step(ready: Ready) -> int:
+        """Train on a prepared batch, add the outputs before the update to the metric, and return its rows."""
+        batch, outputs = ready.value.batch, self.forward(ready.value)
         self.backward()
         self.update()
-        if metric is not None and ready.value.rows.start < batch.real_rows:  # of the outputs before the update
+        if metric is not None and ready.value.rows.start < batch.real_rows:
             metric.update(*prediction_and_target(self, batch, outputs, ready.value.rows))
+        return batch.real_rows
+
+    steps = steps_of(train.epoch(epoch, first), prepare, step, int(ahead), train.at_once)
+    for number, rows in enumerate(steps, first):
         self.position = Position(epoch, number + 1)
         for call in callbacks:
-            call(BatchEnd(self, epoch, number, batches, batch.real_rows, metric))
-        del ready, batch  # the memory of a batch may serve the next one
+            call(BatchEnd(self, epoch, number, batches, rows, metric))
 
 
 def _end_of_epoch(self: "Module", validation: Feed | None, metric: Accumulator | None) -> EpochEnd:
@@ -538,55 +538,3 @@ def predict(self: "Module", batches: Feed) -> np.ndarray:
     if not parts:
         raise ModuleError("There is no batch, so there is nothing to predict; give batches of at least one row.")
     return np.concatenate(parts)
-
-
-# Progress in a terminal, for who wants it: `fit(..., batch_end=shown.batch_end, epoch_end=shown.epoch_end)`.
-
-
-@final
-class Shown:
-    """Progress display: a bar for the current epoch and a line per finished epoch; only lines if output is not a
-    terminal.
-    """
-
-    def __init__(self, console: Console | None = None) -> None:
-        """Set up a progress bar on `console` (None: standard output); it is shown with the first batch."""
-        self.console = console or Console()
-        columns = (TextColumn("epoch {task.fields[epoch]}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        metric = TextColumn("{task.fields[metric]}")
-        self.progress = Progress(*columns, metric, console=self.console, transient=True, refresh_per_second=4)
-        self.task: TaskID | None = None
-
-    def batch_end(self, event: BatchEnd) -> None:
-        """Update the progress bar to the event's batch and metric; nothing outside of a terminal."""
-        if not self.console.is_terminal:
-            return
-        if self.task is None:
-            self.progress.start()
-            self.task = self.progress.add_task("", total=event.batches, epoch=event.epoch, metric="")
-        said = "" if event.metric is None else in_words(event.metric.value)
-        self.progress.update(self.task, completed=event.batch + 1, metric=said)
-
-    def epoch_end(self, event: EpochEnd) -> None:
-        """Remove the bar, and print the line of the epoch with its metrics."""
-        if self.task is not None:
-            self.progress.stop()
-            self.progress.remove_task(self.task)
-            self.task = None
-        said = [f"epoch {event.epoch}", in_words(event.metric)]
-        if event.validation is not None:
-            said.append(f"validation {in_words(event.validation)}")
-        self.console.print("  ".join(part for part in said if part), highlight=False)
-
-
-def in_words(value: Value) -> str:
-    """Return a metric's value, or values by name, as text with six digits; "" for None.
-
-    >>> in_words(0.25), in_words({"mse": 2.0, "mae": 1.5}), in_words(None)
-    ('0.25', 'mse 2, mae 1.5', '')
-    """
-    if value is None:
-        return ""
-    if isinstance(value, dict):
-        return ", ".join(f"{name} {number:.6g}" for name, number in value.items())
-    return f"{value:.6g}"

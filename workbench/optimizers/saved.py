@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 DTYPES = ("float32", "float64")
 FORMATS = ("dense", "row_sparse")
 MOST_AXES = 32
-TEXT = " as JSON"
-"""Ends the names of arrays that stand for text in a file."""
 
 
 @dataclass(frozen=True)
@@ -259,36 +257,6 @@ def _check_last(name: str, about: About, own: Mapping[str, np.ndarray], states: 
         raise OptimizerError(f"{name}/last has {kept.min()}; what rows have missed is known from step {about.base} on.")
     if about.way == "last_step" and not int(about.count > 0) <= len(own["record"]) <= 1:
         raise OptimizerError(f"{name}/record has {len(own['record'])} steps; it has the last one of {about.count}.")
-
-
-# In files, which hold no text
-
-
-def written(state: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return a state as `formats.save` takes it: string arrays become their JSON as uint8, " as JSON" in the name."""
-    texts = {f"{name}{TEXT}": json.dumps(a.item()).encode() for name, a in state.items() if a.dtype.kind == "U"}
-    others = {name: array for name, array in state.items() if array.dtype.kind != "U"}
-    return others | {name: np.frombuffer(text, np.uint8) for name, text in texts.items()}
-
-
-def read(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the state from the arrays of `written`: JSON texts become 0-d string arrays again.
-
-    Raises OptimizerError for a text that is not the JSON of a string.
-    """
-    texts = {name.removesuffix(TEXT): _text(name, array) for name, array in state.items() if name.endswith(TEXT)}
-    return {name: array for name, array in state.items() if not name.endswith(TEXT)} | texts
-
-
-def _text(name: str, array: Any) -> np.ndarray:
-    """Return the 0-d string array behind uint8 JSON. Raises OptimizerError if it is not the JSON of a string."""
-    try:
-        text = parsed(array.tobytes()) if isinstance(array, np.ndarray) else None
-    except ValueError:
-        text = None
-    if not isinstance(text, str):
-        raise OptimizerError(f"The state's {name!r} is no text: the bytes of its JSON.")
-    return np.array(text)
 
 
 # Settings of an updater as plain values for JSON, and their validation when read from an untrusted file.

@@ -100,6 +100,11 @@ LOSSES: dict[str, Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarra
 """Losses, and expected targets whose difference to the targets is the gradient, by the name of the kernel."""
 
 
+def columns_of(x: Any) -> Any:
+    """Return the transpose [D, T] of csr x: a csr copy up to `MOST_COPIED` entries, else a csc view."""
+    return x.T.tocsr() if x.nnz <= MOST_COPIED else x.T
+
+
 def of_active_columns(x: Any) -> tuple[Any, np.ndarray | None]:
     """Return (CSR x with only the columns that have entries, their indices); (x, None) if most columns have entries."""
     rows, features = x.shape
@@ -137,7 +142,7 @@ def minimum_decay(decays: np.ndarray, losses: np.ndarray) -> float:
     return float(decays[best] * (decays[best + 1] / decays[best]) ** shift)
 
 
-def promising(losses: np.ndarray, kept: slice, count: int) -> slice:
+def decays_near_best(losses: np.ndarray, kept: slice, count: int) -> slice:
     """Return `count` of the decay indices `kept` around the least of `losses` [K], more on the side with lower ones.
 
     `kept` itself if it has no more.
@@ -161,24 +166,27 @@ def update_losses(losses: np.ndarray, kept: slice, now: np.ndarray) -> None:
     losses[kept] = now
 
 
-def shares(rows: Any) -> np.ndarray:
+def class_shares(rows: Any) -> np.ndarray:
     """Return the share of the rows [N] in each class, or with each of the labels."""
     if rows.loss == "softmax":
         return np.bincount(rows.y, minlength=rows.outputs) / len(rows.y)
     return rows.y.mean(axis=0, dtype=np.float64)
 
 
-def rarity(rows: Any) -> float:
-    """Return 4 p (1 - p), from 0 to 1, of the share p of the rarest class or label; 1 for targets that are numbers."""
+def rarest_balance(rows: Any) -> float:
+    """Return 4 p (1 - p), from 0 (absent) to 1 (half of the rows), of the share p of the rarest class or label.
+
+    1 for targets that are numbers.
+    """
     if rows.loss == "squared":
         return 1.0
-    classes = shares(rows)
+    classes = class_shares(rows)
     return 4 * float((classes * (1 - classes)).min())
 
 
 def constant_loss(rows: Any) -> float:
     """Return the mean loss of the best constant scores, of classes: the entropy of their shares."""
-    classes = np.clip(shares(rows), 1e-30, 1)
+    classes = np.clip(class_shares(rows), 1e-30, 1)
     entropy = -float((classes * np.log(classes)).sum())
     if rows.loss == "softmax":
         return entropy
@@ -216,13 +224,17 @@ class Descent:
         has_intercept: bool,
         total: int,
         penalty: np.ndarray | None = None,
+        columns: Any = None,
     ) -> None:
         """Begin at zero weights and the best intercept for csr x [T, D] and targets y as the loss takes them.
 
         `counts` [T] are what the loss of each row counts for, None for 1, 0 to leave it out; `total` is what the sum of
-        the losses is divided by; `penalty` [D] multiplies the decay of each column, None for 1.
+        the losses is divided by; `penalty` [D] multiplies the decay of each column, None for 1; `columns` is what
+        `columns_of(x)` returned, if it is known.
         """
         self.x, self.loss = x, LOSSES[loss]
+        if columns is not None:
+            self.columns = columns
         self.y = np.eye(outputs, dtype=x.dtype)[y] if loss == "softmax" else y
         self.counts = None if counts is None else counts[:, None]
         self.penalty = np.append(np.ones(x.shape[1]) if penalty is None else penalty, 0.0)[:, None]
@@ -236,8 +248,8 @@ class Descent:
 
     @cached_property
     def columns(self) -> Any:
-        """Return x.T [D, T]: a csr copy up to `MOST_COPIED` entries, else a csc view."""
-        return self.x.T.tocsr() if self.x.nnz <= MOST_COPIED else self.x.T
+        """Return x.T [D, T], as `columns_of` does."""
+        return columns_of(self.x)
 
     @cached_property
     def squares(self) -> Any:

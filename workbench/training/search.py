@@ -23,6 +23,7 @@ unless they turn out easy. The weights of the decay with the least expected loss
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -34,12 +35,13 @@ from workbench.models.scaling import Scaling, linear_scaling
 from workbench.training.descent import (
     MOST_PASSES,
     Descent,
+    columns_of,
     constant_loss,
+    decays_near_best,
     minimum_decay,
     multiply,
     of_active_columns,
-    promising,
-    rarity,
+    rarest_balance,
     update_losses,
 )
 from workbench.training.epoch_calls import SHARE, column_sums
@@ -173,7 +175,8 @@ LOSSES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 """Losses of rows [K, R] of scores [K, R, N] and targets [R] or [R, N], by the name of the kernel."""
 
 
-class _Rows(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _Rows:
     """Rows to search on: csr x [T, D], targets, weights [T] with the mean 1 or None, name of the loss, outputs N,
     whether there is an intercept, and what multiplies the decay of each column [D], None for 1."""
 
@@ -185,8 +188,13 @@ class _Rows(NamedTuple):
     has_intercept: bool
     penalty: np.ndarray | None = None
 
+    @cached_property
+    def columns(self) -> Any:
+        """The transpose of x, for all descents on it."""
+        return columns_of(self.x)
 
-class _Columns:
+
+class _DualState:
     """State of dual ascent: weights [D, W], dual variables [T, W], intercepts [W]; each of K decays has N columns."""
 
     def __init__(self, rows: _Rows, decays: np.ndarray, square: float) -> None:
@@ -237,10 +245,10 @@ class _Columns:
         for order in _orders(len(self.dual), epochs, generator):
             self.do_epoch(order, counts)
 
-    def part(self, kept: slice) -> "_Columns":
+    def part(self, kept: slice) -> "_DualState":
         """Return a copy of the columns of the decay indices `kept`."""
         columns = slice(kept.start * self.rows.outputs, kept.stop * self.rows.outputs)
-        other = _Columns(self.rows, self.decays[kept], self.square / SHARE)
+        other = _DualState(self.rows, self.decays[kept], self.square / SHARE)
         other.weights[...], other.dual[...] = self.weights[:, columns], self.dual[:, columns]
         other.intercept[...] = self.intercept[columns] if self.intercept.size else self.intercept
         other.squares = self.squares
@@ -418,7 +426,7 @@ def _task_of(x: Any, y: np.ndarray, weights: np.ndarray | None, loss: str, outpu
             f"The squares of values of X, up to {scale.max():.3g}, exceed what float64 holds.\n"
             "Scale the values, as sklearn.preprocessing.MaxAbsScaler does."
         )
-    scaled = rows._replace(x=scaling.rows(x), penalty=scaling.penalty)
+    scaled = replace(rows, x=scaling.rows(x), penalty=scaling.penalty)
     return _Task(scaled, rows, scaling, features, active, square)
 
 
@@ -451,7 +459,7 @@ def _widened(rows: _Rows) -> _Rows:
     """Return the rows in float64."""
     y = rows.y if rows.loss == "softmax" else rows.y.astype(np.float64)
     weights = None if rows.weights is None else rows.weights.astype(np.float64)
-    return rows._replace(x=rows.x.astype(np.float64), y=y, weights=weights)
+    return replace(rows, x=rows.x.astype(np.float64), y=y, weights=weights)
 
 
 # Many rows of few columns: one decay after the other by Newton's method, strong ones first, each from the last weights.
@@ -512,7 +520,7 @@ def _parts(rows: _Rows, generator: np.random.Generator) -> np.ndarray:
     if rows.loss != "squared" and rows.y.size == total:
         order = order[np.argsort(rows.y.reshape(-1)[order], kind="stable")]
     part = np.empty(total, np.int64)
-    part[order] = np.arange(total) % (THIRD if total * rarity(rows) <= FEW_ROWS else TENTH)
+    part[order] = np.arange(total) % (THIRD if total * rarest_balance(rows) <= FEW_ROWS else TENTH)
     return part
 
 
@@ -529,6 +537,7 @@ def _descent_of(rows: _Rows, part: np.ndarray | None) -> Descent:
         else:
             x, y, counts = x[some], y[some], None if counts is None else counts[some]
     given: dict = {"has_intercept": rows.has_intercept, "total": rows.x.shape[0], "penalty": rows.penalty}
+    given["columns"] = rows.columns if x is rows.x else None
     return Descent(x, y, counts, rows.loss, rows.outputs, **given)
 
 
@@ -583,7 +592,7 @@ def _search(
     epochs: int | None,
     folds: int | None,
     samples: bool = True,
-) -> tuple[_Columns, Choice]:
+) -> tuple[_DualState, Choice]:
     """Train decays on the rows that are not held out; return (columns of the one nearest to the choice, the choice).
 
     `epochs` is None for as many as the best held-out loss gains by;
@@ -594,7 +603,7 @@ def _search(
     part, folds = _split(rows, count, generator, folds) if sample is None else (sample, 1)
     easy = -np.inf if sample is None else EASY * constant_loss(rows)
     square = float(np.dot(rows.x.data, rows.x.data)) / total or 1.0
-    columns = _Columns(rows, np.tile(decays, folds), square)
+    columns = _DualState(rows, np.tile(decays, folds), square)
     trained = np.flatnonzero(part > 0) if folds == 1 else np.arange(total)
     counts = np.zeros((0, count * folds), rows.x.dtype)
     if folds > 1 or rows.weights is not None:
@@ -617,7 +626,7 @@ def _search(
         best, lowest = min(best, float(now.min())), np.minimum(lowest, losses)
         if epoch == (epochs or MOST_EPOCHS) or (epochs is None and epoch - gained >= MOST_WITHOUT_GAIN):
             break
-        fewer = promising(losses + ahead * (losses - lowest), kept, LEAST_KEPT)
+        fewer = decays_near_best(losses + ahead * (losses - lowest), kept, LEAST_KEPT)
         if folds == 1 and epoch >= LOOK * (1 if epochs else 2) and fewer != kept:  # few columns of folds are no faster
             columns = columns.part(slice(fewer.start - kept.start, fewer.stop - kept.start))
             counts, kept = counts[:, : fewer.stop - fewer.start].copy(), fewer
@@ -641,7 +650,7 @@ def _sample_parts(rows: _Rows, generator: np.random.Generator) -> np.ndarray | N
     total, features = rows.x.shape
     if rows.weights is not None or rows.loss == "squared" or max(LEAST_SAMPLE, ROWS_COLUMN * features) > total / 2:
         return None
-    size = max(LEAST_SAMPLE, ROWS_COLUMN * features) / max(rarity(rows), 1e-30)
+    size = max(LEAST_SAMPLE, ROWS_COLUMN * features) / max(rarest_balance(rows), 1e-30)
     if size > total / 2:
         return None
     train, used = int(size), min(total, 3 * int(size))
@@ -684,7 +693,7 @@ def _held_out(rows: _Rows, part: np.ndarray, folds: int) -> list[_HeldOut]:
     return held_out
 
 
-def _held_out_losses(columns: _Columns, held_out: list[_HeldOut], count: int) -> np.ndarray:
+def _held_out_losses(columns: _DualState, held_out: list[_HeldOut], count: int) -> np.ndarray:
     """Return the mean held-out loss of each decay, float64 [K]; each row is scored by the columns of its fold."""
     sums, total = np.zeros(count), 0.0
     for fold, (x, active, y, weights) in enumerate(held_out):

@@ -32,7 +32,7 @@ import scipy.sparse
 
 from kernels.registry import format_count
 from workbench import atomic_files, data, formats, models, ops, spreadsheets
-from workbench.data.dataset.record import compressed
+from workbench.data.dataset.record import compressed, with_known_values
 from workbench.data.errors import MissingLabelsError
 from workbench.data.labels import NONE, Labels, name_of
 from workbench.data.tables.columns import load
@@ -303,7 +303,7 @@ class TrainedModel:
 
     def score(self, x: Any, y: Any) -> float:
         """Return the share of right labels, of numbers R squared (mean over outputs); DataError if sizes differ."""
-        predicted, y = self.predict(x), np.asarray(y)
+        predicted, y = self.predict(x), np.asarray(formats.arrays.dense_target(y))
         if y.size != predicted.size:
             raise data.DataError(f"y has the shape {list(y.shape)}; the predictions have {list(predicted.shape)}.")
         y = y.reshape(predicted.shape)
@@ -327,7 +327,7 @@ class TrainedModel:
         if x.ndim != 2 or x.shape[1] != self.features:
             raise data.DataError(f"X has the shape {list(x.shape)}; the model expects [rows, {self.features}].")
         dtype = np.dtype(self.setup.dtype)
-        x = x if x.dtype in formats.get("csr").dtypes or x.dtype.kind in "cUS" else x.astype(dtype)
+        x = x if x.dtype.kind in "cUS" else with_known_values(x, dtype)  # those are refused
         x = formats.arrays.canonical(formats.astype(formats.to_format(x, "csr"), dtype, copy=False))
         if not np.isfinite(x.data).all():
             raise data.DataError("X has values that are NaN or infinite; expected finite numbers.")

@@ -389,17 +389,16 @@ class Training(ABC):
             return
         keeps, kept = self.keeps, dict[int, Any]()
         at_once = self.feed.at_once if self.setup.device == "cpu" else 1
-        prepared = feed.prefetch(self.feed.epoch(epoch), self.prepare, int(self.setup.ahead), at_once)
+
+        def step(ready: feed.Ready) -> StepEvent:
+            """Train on a prepared batch, which is kept if all are."""
+            if keeps:
+                kept[len(kept)] = ready.value
+            return self.do_step(ready.value, epoch, *self.phases_before(ready))
+
         try:
-            for ready in prepared:
-                if keeps:
-                    kept[len(kept)] = ready.value
-                phases, seconds_prepare = self.phases_before(ready)
-                event = self.do_step(ready.value, epoch, phases, seconds_prepare)
-                del ready  # the memory of a batch may serve the next one
-                yield event
+            yield from feed.steps(self.feed.epoch(epoch), self.prepare, step, int(self.setup.ahead), at_once)
         finally:
-            prepared.close()
             self.settle()
         self.kept = kept
 

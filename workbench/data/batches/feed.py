@@ -225,6 +225,7 @@ class BlockOrder:
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Done = TypeVar("Done")
 
 
 class Ready(NamedTuple, Generic[Result]):
@@ -248,6 +249,27 @@ def prefetch(
     if depth:
         return _prepare_on_thread(items, prepare, depth)
     return _prepare_on_demand(items, prepare, at_once)
+
+
+def steps(
+    items: Iterable[Item],
+    prepare: Callable[[Item], Result],
+    step: Callable[[Ready[Result]], Done],
+    depth: int = 0,
+    at_once: int = 1,
+) -> Generator[Done, None, None]:
+    """Yield `step(ready)` for each item as `prefetch` prepares it: the loop of every training over its batches.
+
+    A step is done when it is asked for; the memory of its batch may serve the next one.
+    """
+    prepared = prefetch(items, prepare, depth, at_once)
+    try:
+        for ready in prepared:
+            done = step(ready)
+            del ready
+            yield done
+    finally:
+        prepared.close()
 
 
 def _prepare_on_demand(

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, NoReturn, final
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import DTypeLike
 
 from kernels.registry import format_count
 from workbench import formats
@@ -279,16 +280,16 @@ def compressed(x: Any) -> Any:
     return x.tocsr()
 
 
-def with_known_values(x: Any) -> Any:
-    """Return an array or csr, csc or coo matrix whose dtype is one of `formats`, unchanged or with values as float32.
+def with_known_values(x: Any, dtype: DTypeLike = np.float32) -> Any:
+    """Return an array or csr, csc or coo matrix whose dtype is one of `formats`, unchanged or with values as `dtype`.
 
     Indices are shared and not checked.
     """
     if x.dtype in (*formats.FLOATS, np.int32, np.int64, np.uint8):
         return x
     if not scipy.sparse.issparse(x):
-        return np.asarray(x, np.float32)
-    values = x.data.astype(np.float32)
+        return np.asarray(x, dtype)
+    values = x.data.astype(dtype)
     if x.format == "coo":
         return scipy.sparse.coo_array((values, x.coords), shape=x.shape)
     return assemble(x.format, x.indptr, x.indices, values, x.shape)
