@@ -140,4 +140,4 @@ def test_a_penalty_of_unlike_columns_is_on_weights_as_they_are():
     y = x[:, 0] + x[:, 1] / 40
     for options, is_scaled in (({"l1": 5.0}, False), ({"beta": 2.0}, True)):
         ours = SparseRegressor(optimizer="ftrl", options=options, random_state=0).partial_fit(x, y)
-        assert (ours._learner.standard.scale is not None) == is_scaled
+        assert (ours._learner.scaling.scale is not None) == is_scaled

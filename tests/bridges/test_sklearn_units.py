@@ -84,7 +84,7 @@ def test_values_around_1_are_trained_as_they_are():
     x = np.zeros((300, 40), np.float32)
     x[np.arange(300), generator.integers(0, 20, 300)] = 1
     x[np.arange(300), 20 + generator.integers(0, 20, 300)] = 1
-    units = pair_scaling(scipy.sparse.csr_array(x), None, None, has_intercept=True)
+    units = pair_scaling(scipy.sparse.csr_array(x), None, has_intercept=True)
     assert units.rows(x) is x
     y = generator.integers(0, 2, 300)
     ours = FactorizationMachineClassifier(random_state=0, max_iter=3).fit(x, y)
@@ -127,13 +127,15 @@ def test_units_count_rows_by_their_weights():
     weights = np.random.default_rng(0).integers(0, 4, len(x))
     repeated = np.repeat(np.arange(len(x)), weights)
     for form in (np.asarray, scipy.sparse.csr_array):
-        ours = pair_scaling(form(x), x[:, 0], weights, has_intercept=True)
-        same = pair_scaling(form(x[repeated]), x[repeated, 0], None, has_intercept=True)
+        ours = pair_scaling(form(x), weights, has_intercept=True)
+        same = pair_scaling(form(x[repeated]), None, has_intercept=True)
         np.testing.assert_allclose(ours.center, same.center, rtol=1e-12)
         np.testing.assert_array_equal(ours.scale, same.scale)
         rows = ours.rows(form(x))
         expected = (x - ours.center) / ours.scales
         np.testing.assert_allclose(rows if isinstance(rows, np.ndarray) else rows.toarray(), expected, atol=1e-12)
+        ours.take_targets_of_pairs(x[:, :1], weights, True)
+        same.take_targets_of_pairs(x[repeated, :1], None, True)
         assert ours.target_scale == same.target_scale
         assert ours.target_center == pytest.approx(same.target_center)
 
@@ -150,7 +152,7 @@ def test_float32_that_cannot_hold_the_parameters_is_widened(size):
 @pytest.mark.parametrize("size", [1e-300, 1e300])
 def test_sizes_at_the_ends_of_floats_are_scaled(size):
     x = np.random.default_rng(0).normal(size=(50, 2)) * [1, size]
-    units = pair_scaling(x, None, None, has_intercept=True)
+    units = pair_scaling(x, None, has_intercept=True)
     assert np.isfinite(units.rows(x)).all()
     assert (units.scale > 0).all()
 

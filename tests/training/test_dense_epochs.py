@@ -29,7 +29,7 @@ def run_of(x: object, y: np.ndarray, **settings: object) -> training.Run:
     return training.make_run(training.Setup(**chosen), x, y, width=CLASSES)
 
 
-@pytest.mark.parametrize("storage", ["format", "csr", "uint8", "float16"])
+@pytest.mark.parametrize("storage", ["same", "csr", "uint8", "float16"])
 @pytest.mark.parametrize("shuffle", [True, False])
 def test_a_dense_epoch_in_one_call_trains_what_dense_steps_do(
     x: np.ndarray, y: np.ndarray, storage: str, shuffle: bool
@@ -43,7 +43,7 @@ def test_a_dense_epoch_in_one_call_trains_what_dense_steps_do(
     np.testing.assert_allclose(calls.predict(x), steps.predict(x), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("storage", ["format", "csr", "uint8", "float16"])
+@pytest.mark.parametrize("storage", ["same", "csr", "uint8", "float16"])
 def test_the_call_that_is_timed_is_checked(x: np.ndarray, y: np.ndarray, storage: str) -> None:
     run = run_of(x, y, execution="epoch", storage=storage)
     assert not check_step(run).reason

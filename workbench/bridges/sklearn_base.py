@@ -31,11 +31,11 @@ from workbench.bridges.sklearn_inputs import (
 )
 from workbench.formats.arrays import computed, dense_target, has_sparse_columns
 from workbench.models import Model
-from workbench.models.scaling import FARTHEST, needs_float64
+from workbench.models.scaling import FARTHEST, needs_float64, pair_scaling
 from workbench.option_text import read_options
 from workbench.training import Setup, constant
 from workbench.training.descent import MOST_PASSES
-from workbench.training.learner import Learner, as_csr, as_trained, scaling_of
+from workbench.training.learner import Learner, as_csr, as_trained
 from workbench.training.search import (
     COUNT,
     FEWEST_ROWS,
@@ -305,8 +305,8 @@ class Estimator(BaseEstimator, ABC):
         setup = self._setup(model, dtype, rows, "dense" if is_full else usual, seed)
         setup = self._setup(model, dtype, rows, "csr", seed) if is_full and impossible_reason(setup) else setup
         scaling = None
-        if model.enter_scaling:
-            scaling = scaling_of(setup, x, np.zeros(0) if y is None else y, weights)
+        if model.enter_scaling and setup.storage in ("same", "csr"):  # the others hold whole numbers as they are
+            scaling = pair_scaling(x, weights, has_intercept=setup.has_intercept)
             setup = setup.changed(dtype="float64") if scaling.is_wide else setup
             if far := scaling.too_far:
                 columns, which = ", ".join(map(str, far[:5])), "columns" if far[1:] else "column"

@@ -13,7 +13,7 @@ they came, and the penalty of a linear model is on these: it is `penalty` times 
 ([[-10.0, 0.0], [10.0, 3.0]], [[-1.0], [1.0]])
 >>> scaling.outside(np.array([[0.1], [0.0], [0.0]])).tolist()
 [[0.05], [0.0], [-98.5]]
->>> pairs = pair_scaling(np.float64([[1990, 0], [2010, 8], [2000, 0], [2020, 0]]), None, None, has_intercept=True)
+>>> pairs = pair_scaling(np.float64([[1990, 0], [2010, 8], [2000, 0], [2020, 0]]), None, has_intercept=True)
 >>> pairs.center.tolist(), pairs.scale.tolist()
 ([2005.0, 0.0], [8.0, 8.0])
 """
@@ -145,6 +145,13 @@ class Scaling:
             point[:-1] *= self.scale[:, None]
         return point / self.target_scale
 
+    def take_targets_of_pairs(self, y: np.ndarray, weights: np.ndarray | None, has_intercept: bool) -> None:
+        """Set center and scale, a power of 4, of targets for numbers like y [R, 1], weights [R] or None."""
+        means, deviations = _means_and_deviations(y.reshape(-1, 1), weights)
+        center = float(means[0]) if has_intercept else 0.0
+        size = float(deviations[0] if has_intercept else np.hypot(means[0], deviations[0]))
+        self.target_center, self.target_scale = center, float(power(size or abs(center), 4.0))
+
     def add_columns(self, x: Any, weights: np.ndarray | None) -> None:
         """Set the scale of columns that x [R, D] has entries in and no rows before had: their root mean square."""
         assert self.scale is not None
@@ -185,11 +192,10 @@ def linear_scaling(
     return Scaling(center, scale, *_of_targets(y, weights, has_intercept))
 
 
-def pair_scaling(x: Any, y: np.ndarray | None, weights: np.ndarray | None, *, has_intercept: bool) -> Scaling:
-    """Return how rows x [R, D], csr or dense, and numbers y (None: classes) of a model of pairs are trained.
+def pair_scaling(x: Any, weights: np.ndarray | None, *, has_intercept: bool) -> Scaling:
+    """Return how rows x [R, D], csr or dense, of a model of pairs are trained; targets as they are.
 
-    `weights` [R] are those of the rows, or None; nothing is shifted without an intercept. Scales are powers of 2, that
-    of targets a power of 4.
+    `weights` [R] are those of the rows, or None; nothing is shifted without an intercept. Scales are powers of 2.
     """
     scale = np.zeros(x.shape[1])
     scaling = Scaling(np.zeros(x.shape[1]), scale)
@@ -201,11 +207,6 @@ def pair_scaling(x: Any, y: np.ndarray | None, weights: np.ndarray | None, *, ha
     scaling.row = float(max(1.0, 2.0 ** np.ceil(np.log2(np.sqrt(lengths.max(initial=1e-300)) / LONGEST))))
     scale *= scaling.row
     scaling.is_wide |= bool((np.abs(np.log2(scaling.scales)) > MOST_NARROW).any())
-    if y is not None:
-        means, deviations = _means_and_deviations(y.reshape(-1, 1), weights)
-        center = float(means[0]) if has_intercept else 0.0
-        size = float(deviations[0] if has_intercept else np.hypot(means[0], deviations[0]))
-        scaling.target_center, scaling.target_scale = center, float(power(size or abs(center), 4.0))
     return scaling
 
 

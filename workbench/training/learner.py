@@ -87,12 +87,15 @@ class Learner:
 
         `weights` [R] are those of the rows, or None.
         """
+        is_first, is_number = not (self.epoch or self.run.step), self.model.target == "numbers"
         if self.scaling is None:
             self.scaling = scaling_of(self.setup, x, y, weights)
-        enter_scaling(self.run, self.scaling, is_first=not (self.epoch or self.run.step))
+        elif is_first and is_number and self.model.enter_scaling:  # it knows columns, and targets now
+            self.scaling.take_targets_of_pairs(y, weights, self.setup.has_intercept)
+        enter_scaling(self.run, self.scaling, is_first)
         if self.model.enter_scaling and self.scaling.scale is not None:
             self.scaling.add_columns(x, weights)
-        y = self.scaling.targets(y, self.dtype) if self.model.target == "numbers" else y
+        y = self.scaling.targets(y, self.dtype) if is_number else y
         try:
             yield self.scaling.rows(x), y
         finally:
@@ -158,7 +161,10 @@ def scaling_of(setup: Setup, x: Any, y: np.ndarray, weights: np.ndarray | None) 
     if setup.storage not in ("same", "csr") or not (model.enter_scaling or model.is_product):
         return Scaling()
     if model.enter_scaling:
-        return pair_scaling(x, y if model.target == "numbers" else None, weights, has_intercept=has_intercept)
+        scaling = pair_scaling(x, weights, has_intercept=has_intercept)
+        if model.target == "numbers":
+            scaling.take_targets_of_pairs(y, weights, has_intercept)
+        return scaling
     given = {"has_intercept": has_intercept, "scales": not has_penalty(setup.options), "for_steps": True}
     return linear_scaling(x, y, weights, model.loss, **given).with_targets_as_they_are()
 
