@@ -41,9 +41,9 @@ FLOOR, ROUNDING, FLOOR_UNBOUNDED = 1e-18, 1e-15, 1e-6
 """Share of the first objective below which a distance is none, by which rounding may raise it, and, of classes without
 a penalty, whose objective may have no minimum, below which they are separated."""
 
-FACTOR_AFTER, FACTOR_COST, MOST_FACTOR, MOST_CLASSES = 16, 3, 500, 700
+FACTOR_AFTER, FACTOR_COST, MOST_FACTOR, MOST_CLASSES = 16, 3, 500, 100
 """Passes at least before a Hessian of all columns is factored, the D**3 for each entry that take as long as a pass, and
-columns, and columns times classes of softmax, at most."""
+columns, and columns times classes of softmax, at most: with 650 the factors take longer than what they save."""
 FACTOR_ROWS, FACTOR_ENTRIES, RARE = 2, 2**22, 0.1
 """Rows for each column that the Hessian is made from, or all rows up to so many products; and the share of a column's
 diagonal below which they have missed it."""
