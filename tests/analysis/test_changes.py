@@ -74,7 +74,7 @@ def test_a_machine_that_is_slower_throughout_is_drift_and_not_a_slower_build():
 
 
 def test_without_the_same_code_the_fixed_work_beside_the_trials_tells_the_drift():
-    beside = lambda row: row | {"seconds_sentinel": 1e-3}  # noqa: E731
+    beside = lambda row: row | {"seconds_reference": 1e-3}  # noqa: E731
     slow = lambda row: slowed_machine(1.5)(beside(row))  # noqa: E731
     found = compare_runs(
         measured("r1", seed=1, change=beside, noise=0.02), measured("r2", seed=2, source="new", change=slow, noise=0.02)

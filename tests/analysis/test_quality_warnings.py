@@ -18,7 +18,7 @@ def of_last(**columns):
     return lambda row: row | (columns if row["round"] == 3 else {name: FIRST[name] for name in columns})
 
 
-FIRST = {"seconds_sentinel": 1e-3, "throttled": 0, "bytes_swapped": 0, "hertz": 3.4e9, "busy_others": 0.0}
+FIRST = {"seconds_reference": 1e-3, "throttled": 0, "bytes_swapped": 0, "hertz": 3.4e9, "busy_others": 0.0}
 
 
 def test_a_good_row_has_none():
@@ -28,7 +28,7 @@ def test_a_good_row_has_none():
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        ({"seconds_sentinel": 1.5e-3}, "drift: fixed work next to it took up to 1.5 times as long"),
+        ({"seconds_reference": 1.5e-3}, "drift: fixed work next to it took up to 1.5 times as long"),
         ({"throttled": 2}, "throttled 2 times by heat"),
         ({"bytes_swapped": 4096}, "the machine swapped 4.1 kB meanwhile"),
         ({"hertz": 2.0e9}, "frequency 2 to 3.4 GHz"),

@@ -224,8 +224,8 @@ def test_variables_that_spoil_times_and_the_workers_own_watching_are_kept_from_t
     have_trials_preloaded()
     state, rows = run(tmp_path, run_folder.LOCAL, spec_of(density=[0.1], measure={**QUICK, "rounds": 1}))
     assert state.state == "finished", state.message
-    assert all(row["mended"]["MALLOC_TRIM_THRESHOLD_"] == "65536" for row in rows)
-    assert all(row["mended"]["dask profile"] == "every 10 ms" for row in rows)
+    assert all(row["environment_removed"]["MALLOC_TRIM_THRESHOLD_"] == "65536" for row in rows)
+    assert all(row["environment_removed"]["dask profile"] == "every 10 ms" for row in rows)
 
 
 def asked_of(path: Path) -> tuple[dict, dict]:

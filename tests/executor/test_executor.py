@@ -112,11 +112,11 @@ def test_plans_are_built_once_or_taken_as_given():
     made = bound(grad_formats={"w": "row_sparse"})
     assert made.reads_plan == ["x"]
     x = made.args["x"]
-    laps = []
+    steps = []
     plan = build(x.indptr, x.indices, x.shape[1])
     made.forward(training=True, plans={"x": plan})
-    made.backward(lap=laps.append)
-    assert [step.part for step in laps] == ["plan", "backward"]
+    made.backward(on_step=steps.append)
+    assert [step.part for step in steps] == ["plan", "backward"]
     assert made.grads["w"].indices is plan.columns
     with pytest.raises(BindError, match=r"plan of x is of a batch \(6, 20\); x is \(3, 20\)"):
         made.forward(plans={"x": plan}, **dict(zip("xy", batch(3), strict=True)))
@@ -130,10 +130,10 @@ def test_a_plan_is_shared_by_all_that_read_it_and_forgotten_with_its_batch():
     made = graph.group([ops.dot(held, graph.variable(name, shape=(20, 2))) for name in ("v", "w")])
     ready = executor.bind(made, {"x": x}, grad_req={"v": "write", "w": "write"})
     head = np.ones((6, 2), np.float32)
-    laps = []
+    steps = []
     ready.forward(training=True)
-    found = ready.backward([head, head], lap=laps.append)
-    assert [step.part for step in laps].count("plan") == 1
+    found = ready.backward([head, head], on_step=steps.append)
+    assert [step.part for step in steps].count("plan") == 1
     assert found["v"].indices is found["w"].indices
     other = batch(seed=3)[0]
     ready.forward(training=True, x=other)
@@ -141,10 +141,10 @@ def test_a_plan_is_shared_by_all_that_read_it_and_forgotten_with_its_batch():
 
 
 def test_every_step_is_told_with_its_part():
-    made, laps = bound(), []
-    made.forward(training=True, lap=laps.append)
-    made.backward(lap=laps.append)
-    results = [(step.part, step.name, step.op and step.op.name) for step in laps]
+    made, steps = bound(), []
+    made.forward(training=True, on_step=steps.append)
+    made.backward(on_step=steps.append)
+    results = [(step.part, step.name, step.op and step.op.name) for step in steps]
     assert results == [
         ("forward", "scores", "dot"),
         ("loss", "loss", "toy_loss"),
@@ -152,16 +152,16 @@ def test_every_step_is_told_with_its_part():
         ("backward", "dot0", "dot"),
     ]
     made.forward(training=True)
-    made.backward(np.float32(2), lap=(laps := []).append)
-    assert [step.name for step in laps] == ["multiply0", "plan of x", "dot0"], "a head that is not one is multiplied"
+    made.backward(np.float32(2), on_step=(steps := []).append)
+    assert [step.name for step in steps] == ["multiply0", "plan of x", "dot0"], "a head that is not one is multiplied"
 
 
 def test_the_loss_is_passed_over_once_where_it_can_write_its_slope():
     for loss, kinds in ((joint_loss, ["toy_loss"]), (plain_loss, ["toy_loss_apart", "toy_slope"])):
-        made, laps = bound(loss=loss), []
-        made.forward(training=True, lap=laps.append)
-        made.backward(lap=laps.append)
-        assert [step.op.name for step in laps if step.op and step.op.name.startswith("toy")] == kinds
+        made, steps = bound(loss=loss), []
+        made.forward(training=True, on_step=steps.append)
+        made.backward(on_step=steps.append)
+        assert [step.op.name for step in steps if step.op and step.op.name.startswith("toy")] == kinds
 
 
 def test_rows_may_change_from_step_to_step():

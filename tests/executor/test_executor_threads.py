@@ -40,7 +40,7 @@ def test_call_while_another_thread_is_at_work_is_refused(call: str) -> None:
     executor, errors = scores(), []
     executor.forward(training=True)
     # the other thread's call comes in the middle of this one's, between two of its steps
-    executor.forward(training=True, lap=lambda _: errors.append(in_another_thread(getattr(executor, call))))
+    executor.forward(training=True, on_step=lambda _: errors.append(in_another_thread(getattr(executor, call))))
     assert errors
     for error in errors:
         with pytest.raises(BindError, match=r"already running, in another call or thread\. Bind an executor for each"):
@@ -73,5 +73,5 @@ def test_threads_that_take_turns_are_served() -> None:
 def test_executor_works_again_after_an_error() -> None:
     executor = scores()
     with pytest.raises(ZeroDivisionError):
-        executor.forward(lap=lambda _: 1 / 0)
+        executor.forward(on_step=lambda _: 1 / 0)
     assert executor.forward()[0] == 6

@@ -142,8 +142,8 @@ def test_a_step_that_is_wrong_only_at_a_jump_is_drawn_anew_and_one_that_is_wrong
     real, calls = training.Run.backward, []
 
     def wrong(times: int):
-        def backward(self, laps=None):
-            gradients = real(self, laps)
+        def backward(self, timer=None):
+            gradients = real(self, timer)
             calls.append(1)
             if len(calls) <= times:
                 gradients["out"][...] *= 1.1
@@ -157,6 +157,6 @@ def test_a_step_that_is_wrong_only_at_a_jump_is_drawn_anew_and_one_that_is_wrong
         assert bool(check_step(run).reason) == is_wrong
     smooth, *_ = training_of(models.get("matrix_factorization"))
     calls.clear()
-    monkeypatch.setattr(training.Run, "backward", lambda self, laps=None: calls.append(1) or real(self, laps))
+    monkeypatch.setattr(training.Run, "backward", lambda self, timer=None: calls.append(1) or real(self, timer))
     assert not check_step(smooth).reason
     assert len(calls) == 1

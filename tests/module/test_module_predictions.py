@@ -97,7 +97,7 @@ def bound():
 def test_the_steps_that_outputs_need_are_run_and_no_others(wanted, steps):
     made, run = bound(), []
     whole = [output.copy() for output in made.forward()]
-    came = made.forward(wanted=wanted, lap=lambda step: run.append(step.name))
+    came = made.forward(wanted=wanted, on_step=lambda step: run.append(step.name))
     assert run == (["tanh0", "exp0"] if steps is None else steps)
     for place, (one, other) in enumerate(zip(came, whole, strict=True)):
         if place in wanted:

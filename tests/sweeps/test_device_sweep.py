@@ -39,7 +39,12 @@ def test_a_trial_on_a_device_fills_its_row(gpu, setting):
     assert (row["status"], row["reason"]) == ("ok", "")
     unknown = {name for name, value in row.items() if value is None}
     not_given = {"path", "labels", "columns", "kind", "positive", "reading", "model_options"}
-    of_the_machine = {"joules_step", "throttled", "hertz", "mended"}  # which not every machine has, or needs
+    of_the_machine = {
+        "joules_step",
+        "throttled",
+        "hertz",
+        "environment_removed",
+    }  # which not every machine has, or needs
     assert unknown - of_the_machine == OUTSIDE | not_given | {
         "hashed",
         "index_dtype",

@@ -38,8 +38,8 @@ def unclear(task) -> float:
 
 
 def test_a_comparison_is_the_configurations_alike_but_for_the_candidate():
-    courses = schedule_of(density=[0.1, 0.2], width=[2, 3], seed=[0, 1]).courses
-    configurations = [task.configuration for course in courses for task in course.round()]
+    states = schedule_of(density=[0.1, 0.2], width=[2, 3], seed=[0, 1]).comparisons
+    configurations = [task.configuration for course in states for task in course.round()]
     found = comparisons(configurations)
     assert len(found) == 4
     for comparison in found:
@@ -75,7 +75,7 @@ def test_a_clear_comparison_is_over_soon_and_an_unclear_one_after_all_rounds():
     schedule = schedule_of(density=[0.1, 0.2])
     densities = {
         key: configuration.density
-        for course in schedule.courses
+        for course in schedule.comparisons
         for key, configuration in course.comparison.configurations.items()
     }
     for row in rows:
@@ -111,7 +111,7 @@ def test_a_comparison_waits_for_the_next_start_after_four_disturbed_rounds_in_a_
 
 
 def test_disturbed_rounds_count():
-    course = ComparisonState(schedule_of().courses[0].comparison)
+    course = ComparisonState(schedule_of().comparisons[0].comparison)
     for task in course.round():
         course.add(row_of(task, 100.0 if task.configuration.format == "dense" else 1.0, "disturbed"))
     assert (course.decision().verdict, course.decision().ratio.disturbed) == ("sparse", 1)
@@ -143,7 +143,7 @@ def test_a_resume_measures_a_cut_round_anew_with_the_next_number():
     cut = schedule_of(rows)
     (first, *_), *_ = [next(cut.rounds())]
     again = schedule_of([*rows, row_of(first)])
-    assert (again.reused, again.courses[0].next_round) == (4, 3)
+    assert (again.reused, again.comparisons[0].next_round) == (4, 3)
     rest = measured(again)
     assert [row["round"] for row in rest[:2]] == [3, 3]
 
@@ -151,7 +151,7 @@ def test_a_resume_measures_a_cut_round_anew_with_the_next_number():
 def test_a_disturbed_round_counts_when_resumed():
     rows = measured(schedule_of(), status=lambda task: "disturbed" if task.round == 1 else "ok", rounds=3)
     again = schedule_of(rows)
-    assert (again.reused, again.courses[0].measured) == (6, 3)
+    assert (again.reused, again.comparisons[0].measured) == (6, 3)
 
 
 @pytest.mark.parametrize("status", ["timeout", "failed"])
@@ -160,8 +160,8 @@ def test_what_was_lost_is_tried_again_when_resumed_and_given_up_if_it_is_lost_ag
     rows = measured(schedule_of(), status=lost)
     again = measured(schedule_of(rows), status=lost)
     assert sorted(row["status"] for row in again) == sorted([status, "ok"])
-    mended = measured(schedule_of(rows))
-    assert [row["status"] for row in mended].count("ok") == len(mended) >= 6
+    resumed = measured(schedule_of(rows))
+    assert [row["status"] for row in resumed].count("ok") == len(resumed) >= 6
 
 
 def test_what_cannot_be_helped_is_not_tried_again():
@@ -174,7 +174,7 @@ def test_a_stopped_trial_is_no_result():
     schedule = schedule_of()
     tasks = next(schedule.rounds())
     again = schedule_of([row_of(tasks[0]), row_of(tasks[1], None, "stopped")])
-    assert (again.reused, again.courses[0].next_round, again.trials_due()) == (0, 1, 4)
+    assert (again.reused, again.comparisons[0].next_round, again.trials_due()) == (0, 1, 4)
 
 
 def test_a_candidate_added_is_measured_next_to_all_others():
@@ -185,7 +185,7 @@ def test_a_candidate_added_is_measured_next_to_all_others():
 
 
 def test_rounds_of_two_starts_of_a_run_are_one_run_and_those_of_two_runs_are_not_mixed():
-    course = ComparisonState(schedule_of().courses[0].comparison)
+    course = ComparisonState(schedule_of().comparisons[0].comparison)
     tasks = course.round()
     course.add(row_of(tasks[0], run="one"))
     course.add(row_of(tasks[1], run="other"))
@@ -250,9 +250,9 @@ def test_a_race_that_was_cut_goes_on_with_those_that_are_still_in_it():
     speeds = racing({"csr": 1.0, "coo": 1.1, "vendor": 5.0, "dense": 30.0})
     rows = measured(schedule_of(candidates=RACERS, race=True), speeds, rounds=2)
     again = schedule_of(rows, candidates=RACERS, race=True)
-    assert (again.reused, again.courses[0].measured) == (len(rows), 2)
+    assert (again.reused, again.comparisons[0].measured) == (len(rows), 2)
     rest = measured(again, speeds)
-    others = {again.keys[0], again.keys[2], *again.courses[0].comparison.baselines}
+    others = {again.keys[0], again.keys[2], *again.comparisons[0].comparison.baselines}
     assert {row["key"] for row in rest} == others, "dense until its ratio is known, too; the slow one no more"
     assert {row["round"] for row in rest} >= {2}
 

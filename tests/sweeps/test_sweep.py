@@ -29,7 +29,7 @@ def test_a_trial_fills_its_row():
     unknown = {name for name, value in row.items() if value is None}
     of_a_gpu = {"gpu", *(name for name in store.COLUMNS if name.startswith("bytes_device_"))}
     not_given = {"path", "labels", "columns", "kind", "reading", "positive", "model_options"}
-    of_meters = {"joules_step", "throttled", "hertz", "mended"}  # which not every machine has, or needs
+    of_meters = {"joules_step", "throttled", "hertz", "environment_removed"}  # which not every machine has, or needs
     assert unknown - of_meters == OUTSIDE | {"index_dtype", "bytes_needed", "hashed"} | not_given | of_a_gpu
     assert row["seconds_step_low"] <= row["seconds_step"] <= row["seconds_step_high"]
     assert row["rows_trained"] == 48
@@ -61,8 +61,8 @@ def test_a_wrong_kernel_is_refused_a_time(monkeypatch):
 
     real = training.Run.backward
 
-    def slightly_wrong(self, laps=None):
-        gradients = real(self, laps)
+    def slightly_wrong(self, timer=None):
+        gradients = real(self, timer)
         gradients["w"].values[...] *= 1.01
         return gradients
 

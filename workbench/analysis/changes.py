@@ -27,7 +27,7 @@ from workbench.measure.rounds import BETWEEN_RUN_VARIANCE_RATIO, INTERIM_ANALYSE
 #
 # Sentinels are, the first that there are: configurations whose code, versions and settings are the same in both runs;
 # the
-# fixed work that every trial times in addition to its own (`seconds_sentinel`); none, and then DRIFT is allowed for in
+# fixed work that every trial times in addition to its own (`seconds_reference`); none, and then DRIFT is allowed for in
 # every interval.
 
 
@@ -97,11 +97,11 @@ def drift_of(steps: Sequence[Difference], pairs: Pairs) -> Drift:
 
 
 def _work(rows: Iterable[Any]) -> np.ndarray:
-    """Return the natural logs of `seconds_sentinel` (fixed reference work) of all rounds of `rows`, float64 [rounds].
+    """Return the natural logs of `seconds_reference` (fixed reference work) of all rounds of `rows`, float64 [rounds].
 
     Values of 0 or less and disturbed rounds are left out.
     """
-    seconds = (value for row in rows for value in values_of(row, "seconds_sentinel").values())
+    seconds = (value for row in rows for value in values_of(row, "seconds_reference").values())
     return np.log([value for value in seconds if value > 0])
 
 

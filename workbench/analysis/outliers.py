@@ -56,7 +56,7 @@ def machine_state(row: Record) -> dict[str, str]:
 
 def _met(row: Record) -> Iterator[tuple[str, str]]:
     """Yield (kind, text) per disturbance of the machine: drift, other programs, throttling, swapping, frequency."""
-    work = _logs(row, "seconds_sentinel")
+    work = _logs(row, "seconds_reference")
     if len(work) > 1 and max(work) - min(work) > math.log(1 + SPREAD):
         drifted = math.exp(max(work) - min(work))
         yield "drift", f"drift: fixed work next to it took up to {format_number(drifted, 2)} times as long"

@@ -116,10 +116,10 @@ def disable_self_monitoring(worker: Worker) -> Iterator[None]:
     for callback in running.values():
         worker.loop.add_callback(callback.stop)
     before = environment.removed_variables()
-    os.environ[environment.MENDED] = json.dumps(before | stopped)
+    os.environ[environment.REMOVED] = json.dumps(before | stopped)
     try:
         yield
     finally:
-        os.environ[environment.MENDED] = json.dumps(before)
+        os.environ[environment.REMOVED] = json.dumps(before)
         for callback in running.values():
             worker.loop.add_callback(callback.start)

@@ -188,7 +188,7 @@ class ReentrancyGuard:
 
 PROGRAMS = 64
 """Tuples of shapes whose programs are kept."""
-Lap = Callable[[Step], None]
+OnStep = Callable[[Step], None]
 
 
 @final
@@ -291,7 +291,7 @@ class Executor:
         self,
         training: bool = False,
         plans: Mapping[str, BatchPlan] | None = None,
-        lap: Lap | None = None,
+        on_step: OnStep | None = None,
         wanted: Sequence[int] | None = None,
         is_own: bool = False,
         **new_args: Any,
@@ -304,7 +304,7 @@ class Executor:
             Keep what `backward` reads.
         plans : mapping of str to BatchPlan, optional
             Batch plans by argument, of the arrays of this call.
-        lap : callable, optional
+        on_step : callable, optional
             Called with every `Step` when it is done.
         wanted : sequence of int, optional
             Without training: positions of the outputs to compute; the others are None, also in `outputs`.
@@ -342,7 +342,7 @@ class Executor:
             self._hold(arrays, are_alike)
             self._take_plans(plans or {})
             self.alone.trained_by = 0
-            self._run(self.program.training if training else self._forward_steps(wanted), lap)
+            self._run(self.program.training if training else self._forward_steps(wanted), on_step)
             self.alone.trained_by = threading.get_ident() if training else 0
             return list(map(self.values.__getitem__, self.output_slots))
         finally:
@@ -358,7 +358,7 @@ class Executor:
             self.values[slot] = None
         return self.program.needed(slots)
 
-    def backward(self, heads: Any = None, lap: Lap | None = None) -> dict[str, Any]:
+    def backward(self, heads: Any = None, on_step: OnStep | None = None) -> dict[str, Any]:
         """Compute the gradients of the last `forward(training=True)`, once.
 
         Parameters
@@ -366,7 +366,7 @@ class Executor:
         heads : array or list of array or None, optional
             Head gradient of each output, converted to the format of the output; None stands for ones. Losses, output
             layers and outputs of one element need none.
-        lap : callable, optional
+        on_step : callable, optional
             Called with every `Step` when it is done.
 
         Returns
@@ -399,7 +399,7 @@ class Executor:
             if self.program.reads_again:
                 self.outside.recheck(self.values)
             self.alone.trained_by = 0
-            self._run(self.backward_steps, lap)
+            self._run(self.backward_steps, on_step)
             for name, slot in self.program.written.items():
                 self.grads[name] = self.values[slot]
             return self.grads
@@ -476,8 +476,8 @@ class Executor:
         """
         return binding.explain(self)
 
-    def _run(self, steps: Sequence[Step], lap: Lap | None) -> None:
-        """Run the steps in order, storing outputs; call `lap(step)`, unless None, after each. Errors get a note."""
+    def _run(self, steps: Sequence[Step], on_step: OnStep | None) -> None:
+        """Run the steps in order, storing outputs; call `on_step(step)`, unless None, after each. Errors get a note."""
         values = self.values
         step = None
         try:
@@ -486,8 +486,8 @@ class Executor:
                     values[step.output] = step.call(*step.take(values), out=step.out)
                     for slot in step.dead:
                         values[slot] = None
-                    if lap is not None:
-                        lap(step)
+                    if on_step is not None:
+                        on_step(step)
         except Exception as error:
             if step is not None:
                 error.add_note(f"This happened in the step {step.name}.")

@@ -25,7 +25,7 @@ ALLOCATION = (
 )
 """Variables of allocators: what a step takes, and what is held at its peak, are other numbers with them."""
 
-MENDED = "WORKBENCH_MENDED"
+REMOVED = "WORKBENCH_ENVIRONMENT_REMOVED"
 """The variable by which a process learns what was kept from it, as JSON."""
 
 OWN = {"OPENBLAS_THREAD_TIMEOUT": "12"}
@@ -75,10 +75,10 @@ def measuring_environment(
     """
     pins = distorting_variables(environment)
     put_right = removed_variables(environment) | pins | dict(stopped or {})
-    interventions = {MENDED: json.dumps(put_right)} if put_right else {}
+    interventions = {REMOVED: json.dumps(put_right)} if put_right else {}
     return {name: value for name, value in environment.items() if name not in pins} | OWN | interventions
 
 
 def removed_variables(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return {variable: former value} of the variables removed from this process's environment for measuring."""
-    return json.loads(environment.get(MENDED, "{}"))
+    return json.loads(environment.get(REMOVED, "{}"))

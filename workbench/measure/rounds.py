@@ -204,14 +204,14 @@ def student_t(tail: float, freedom: float) -> float:
     return -float(special.stdtrit(freedom, tail))
 
 
-# A sentinel: fixed work that every trial times next to its own, so that what the machine does is inferred from the
-# code.
+# A reference workload: fixed work that every trial times next to its own, so that the speed of the machine is told
+# apart from that of the code.
 #
 # The work is sums over an array that stays in a cache, on one thread, by NumPy alone: no code of this project is in
 # it. What it takes longer in one run than in another, all of that run takes longer.
 #
-# >>> from workbench.measure.rounds import Sentinel
-# >>> Sentinel().seconds() > 0
+# >>> from workbench.measure.rounds import ReferenceWorkload
+# >>> ReferenceWorkload().seconds() > 0
 # True
 
 VALUES = 2**16
@@ -219,7 +219,7 @@ REPEATS = 15
 
 
 @final
-class Sentinel:
+class ReferenceWorkload:
     """The reference workload, with its arrays of 1 MiB; create it before memory is measured."""
 
     def __init__(self) -> None:

@@ -72,7 +72,9 @@ def sentences(rows: Sequence[configurations.Record]) -> Iterator[str]:
         yield f"There are {_span(rounds, 'round')} a configuration, and {_span(samples, 'sample')}."
     if busy := sum(row["rounds_disturbed"] for row in rows):
         yield f"Disturbed: {formatting.format_count(busy, 'trial')}."
-    if put_right := dict.fromkeys(f"{name} = {value}" for row in ok for name, value in (row["mended"] or {}).items()):
+    if put_right := dict.fromkeys(
+        f"{name} = {value}" for row in ok for name, value in (row["environment_removed"] or {}).items()
+    ):
         yield f"Kept from the trials, since it would have distorted them: {formatting.join_items(put_right)}."
     checked = [row for row in ok if row["error"] is not None and row["error_allowed"]]
     if checked:

@@ -309,12 +309,12 @@ class ComparisonState:
 class Schedule:
     """Work of a run, how much of it was done before, and the settings that were left out, by reason."""
 
-    courses: list[ComparisonState] = field(default_factory=list)
+    comparisons: list[ComparisonState] = field(default_factory=list)
     reused: int = 0
     seed: int = 0
     dropped: Counter = field(default_factory=Counter)
     contents: Contents = field(default_factory=Contents)
-    working: ComparisonState | None = None
+    current: ComparisonState | None = None
 
     @classmethod
     def of(cls, spec: Spec, stored: Iterable[Record], contents: Contents | None = None) -> "Schedule":
@@ -329,17 +329,17 @@ class Schedule:
 
     def extend(self, configurations: Iterable[Configuration], spec: Spec, stored: Iterable[Record]) -> None:
         """Add the comparisons of `configurations`, resumed from matching records among `stored`; updates `reused`."""
-        courses = [
+        states = [
             ComparisonState(comparison, spec.measure.rounds, spec.measure.race)
             for comparison in comparisons(configurations, self.contents)
         ]
-        by_key = {key: course for course in courses for key in course.comparison.configurations}
+        by_key = {key: course for course in states for key in course.comparison.configurations}
         rows: dict[int, list[Record]] = {}
         for row in stored:
             if row["key"] in by_key:
                 rows.setdefault(id(by_key[row["key"]]), []).append(row)
-        self.reused += sum(course.resume(rows.get(id(course), ())) for course in courses)
-        self.courses += courses
+        self.reused += sum(course.resume(rows.get(id(course), ())) for course in states)
+        self.comparisons += states
         self._share_noise()
 
     @property
@@ -347,7 +347,7 @@ class Schedule:
         """All configurations of the sweep by key, a new dict."""
         return {
             key: configuration
-            for course in self.courses
+            for course in self.comparisons
             for key, configuration in course.comparison.configurations.items()
         }
 
@@ -363,10 +363,10 @@ class Schedule:
         `stays()` is true, the next round is of the same comparison.
         """
         turn = 0
-        while due := [course for course in self.courses if course.due()]:
+        while due := [course for course in self.comparisons if course.due()]:
             random.Random(f"{self.seed} {turn}").shuffle(due)
             for course in due:
-                self.working = course
+                self.current = course
                 yield course.round()
                 while stays() and course.due():
                     yield course.round()
@@ -375,14 +375,14 @@ class Schedule:
 
     def _share_noise(self) -> None:
         """Set the usual scatter of every comparison to that of all comparisons together."""
-        usual = usual_scatter(residuals(course.trials) for course in self.courses)
-        for course in self.courses:
+        usual = usual_scatter(residuals(course.trials) for course in self.comparisons)
+        for course in self.comparisons:
             course.take_usual(usual)
 
     def add(self, row: Record) -> None:
         """Add the record of a task of the round yielded last; AssertionError before the first round."""
-        assert self.working is not None, "rows belong to a round"
-        self.working.add(row)
+        assert self.current is not None, "rows belong to a round"
+        self.current.add(row)
 
     @property
     def round_at_work(self) -> tuple[int, int]:
@@ -390,12 +390,12 @@ class Schedule:
 
         (0, 0) before the first.
         """
-        return (self.working.measured, self.working.most) if self.working is not None else (0, 0)
+        return (self.current.measured, self.current.most) if self.current is not None else (0, 0)
 
     def trials_due(self) -> int:
         """Return the number of trials in the next due rounds of all comparisons, a lower bound of those left."""
-        return sum(course.trials_of(course.due()) for course in self.courses)
+        return sum(course.trials_of(course.due()) for course in self.comparisons)
 
     def trials_most(self) -> int:
         """Return the number of trials left if no comparison is decided before its last round, an upper bound."""
-        return sum(course.trials_of(course.most - course.measured) for course in self.courses if course.due())
+        return sum(course.trials_of(course.most - course.measured) for course in self.comparisons if course.due())

@@ -23,7 +23,7 @@ from workbench import data, formats, models, optimizers, settings
 from workbench.measure import child, environment, machine, memory
 from workbench.measure.clock import Policy, Sampler, quantile_interval
 from workbench.measure.machine import Meters
-from workbench.measure.rounds import NUMBER, Sentinel
+from workbench.measure.rounds import NUMBER, ReferenceWorkload
 from workbench.sweeps.budget import COMPILING, NoRoom, TrialEnded, out_of_memory, require_device, require_possible
 from workbench.sweeps.check import Checked, check_step
 from workbench.sweeps.grid import predicted_bytes, seconds_of, setup_of, threads_of, unfit
@@ -150,13 +150,13 @@ class Timing:
     `steps_epoch` is the number of steps of an epoch; batches that repeat are all prepared in the warm-up.
     """
 
-    def __init__(self, run: Training, policy: Policy, steps_epoch: int, sentinel: Sentinel) -> None:
+    def __init__(self, run: Training, policy: Policy, steps_epoch: int, reference: ReferenceWorkload) -> None:
         """Run the first step (timed as `seconds_first_step`) and set up the sampler with its warm-up by `policy`.
 
         `steps_epoch` is the number of steps of an epoch. Where batches are kept and repeat, the warm-up has a whole
-        epoch, so that all are prepared. `sentinel` times a reference workload next to the samples.
+        epoch, so that all are prepared. `reference` times a reference workload next to the samples.
         """
-        self.run, self.steps_epoch, self.sentinel = run, steps_epoch, sentinel
+        self.run, self.steps_epoch, self.reference = run, steps_epoch, reference
         self._events, self.curve = run.events_of_epochs(), Curve()
         self.is_first, self.has_turns, self.was_quiet = True, False, True
         self._watch()
@@ -204,8 +204,8 @@ class Timing:
         """Return the record columns of the samples since the last `begin`; seconds_step is their summary statistic.
 
         All times are seconds of a step: with the interval seconds_step_low and _high, the samples, each phase scaled to
-        the statistic, threads_used, busy_others (share of cores) and the sentinel's. In the first round of a process
-        also loss curve and first step.
+        the statistic, threads_used, busy_others (share of cores) and seconds_reference. In the first round of a
+        process also loss curve and first step.
         """
         if self.has_turns:
             self.others.resume()
@@ -223,7 +223,7 @@ class Timing:
             "steps_timed": samples.steps,
             "threads_used": threads.get_threads() if has_parallel else 1,
             "busy_others": self.others.share(),
-            "seconds_sentinel": self.sentinel.seconds(),
+            "seconds_reference": self.reference.seconds(),
             **self.meters.columns(self.steps),
         }
         if not self.is_first:
@@ -245,9 +245,9 @@ class Timing:
         return self.others.share() <= machine.disturbance_limit(threads.get_threads())
 
     def _watch(self) -> None:
-        """Restart the sentinel, the meters of the machine and the count of steps at zero."""
-        self.sentinel.begin()
-        self.sentinel.seconds()
+        """Restart the reference workload, the meters of the machine and the count of steps at zero."""
+        self.reference.begin()
+        self.reference.seconds()
         self.meters, self.others = Meters(self.run.setup.device), machine.OtherPrograms()
         self.steps, self.calls_parallel = 0, threads.this_thread.calls_parallel
 
@@ -349,7 +349,7 @@ class _Trial:
         self.setup = setup_of(configuration)
         self.on_device = configuration.device == "cuda"
         self.seconds_measured, self.seconds_limit, self.bytes_beside = 0.0, math.inf, 0
-        self.started, self.sentinel = time.monotonic(), Sentinel()
+        self.started, self.reference = time.monotonic(), ReferenceWorkload()
         self.checked: Checked | None = None
         self.stage, self.seconds_compiled, self.bytes_before, self.bytes_mapped = "", 0.0, 0, 0
 
@@ -464,7 +464,7 @@ class _Trial:
     def conclude(self) -> None:
         """Set the columns of a completed trial: versions, BLAS, seconds_compiled, status "ok" and an empty reason."""
         self.row |= {"versions": machine.versions() | self.row.get("versions", {}), "status": "ok", "reason": ""}
-        self.row |= {"blas": environment.blas_name(), "mended": environment.removed_variables() or None}
+        self.row |= {"blas": environment.blas_name(), "environment_removed": environment.removed_variables() or None}
         self.row["seconds_compiled"], self.seconds_compiled = self.seconds_compiled, 0.0
 
     def prepared(self) -> tuple[Training, tuple[Any, Any]]:
@@ -550,7 +550,7 @@ class _Trial:
     def timing(self) -> Timing:
         """Return a new `Timing` whose first step has run; it may use the time left, or half of it if epochs follow."""
         left = self.seconds_left() / (2 if self.configuration.epochs else 1)
-        return Timing(self.run, replace(self.policy, seconds_most=left), self.row["steps_epoch"], self.sentinel)
+        return Timing(self.run, replace(self.policy, seconds_most=left), self.row["steps_epoch"], self.reference)
 
     def note(self, timing: Timing) -> None:
         """Add the timed columns to the row; raise TrialEnded ("timeout") if the time limit cut the samples short."""

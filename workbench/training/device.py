@@ -120,11 +120,11 @@ class DeviceExecution(ABC, Generic[AnyBatch]):
         """Bytes on the device in addition to weights, states and what `prepare` returned."""
 
     @abstractmethod
-    def prepare(self, x: Any, y: np.ndarray, laps: PhaseTimer) -> AnyBatch:
-        """Queue copies of a host batch and its plan on the second stream; host plans are timed in `laps`."""
+    def prepare(self, x: Any, y: np.ndarray, timer: PhaseTimer) -> AnyBatch:
+        """Queue copies of a host batch and its plan on the second stream; host plans are timed in `timer`."""
 
     @abstractmethod
-    def step(self, batch: AnyBatch, numbers: Sequence[float], laps: DevicePhaseTimer) -> float:
+    def step(self, batch: AnyBatch, numbers: Sequence[float], timer: DevicePhaseTimer) -> float:
         """Do a step on an arrived batch with the rule's numbers; return the mean loss before it."""
 
     # The same in parts, by which a step is checked before it is timed
@@ -214,10 +214,10 @@ class ByKernel(DeviceExecution[DeviceBatch]):
         """Bytes of the scores and their gradient."""
         return self.scores.nbytes + self.slopes.nbytes
 
-    def prepare(self, x: Any, y: np.ndarray, laps: PhaseTimer) -> DeviceBatch:
+    def prepare(self, x: Any, y: np.ndarray, timer: PhaseTimer) -> DeviceBatch:
         """Queue copies of a batch to new device arrays, with its column index if the gradient needs one.
 
-        `laps` is unused.
+        `timer` is unused.
         """
         with self.session.beside() as work:
             arrays = tuple(self.session.copy(array, work) for array in arrays_of(x))
@@ -231,24 +231,24 @@ class ByKernel(DeviceExecution[DeviceBatch]):
                 arrays = coordinates(*arrays)
         return DeviceBatch(x.shape[0], arrays, y, plan, values, work)
 
-    def step(self, batch: DeviceBatch, numbers: Sequence[float], laps: DevicePhaseTimer) -> float:
-        """Do forward, loss, gradient and update, timed in `laps`; return the loss, read before the gradient."""
-        loss = self._forward(batch, laps)
-        self.update(batch, self._backward(batch, laps), numbers)
-        laps.split("update")
+    def step(self, batch: DeviceBatch, numbers: Sequence[float], timer: DevicePhaseTimer) -> float:
+        """Do forward, loss, gradient and update, timed in `timer`; return the loss, read before the gradient."""
+        loss = self._forward(batch, timer)
+        self.update(batch, self._backward(batch, timer), numbers)
+        timer.split("update")
         return loss
 
     def forward(self, batch: DeviceBatch) -> float:
         """Launch the product and the loss kernel, and return the mean loss."""
         return self._forward(batch, None)
 
-    def _forward(self, batch: DeviceBatch, laps: DevicePhaseTimer | None) -> float:
+    def _forward(self, batch: DeviceBatch, timer: DevicePhaseTimer | None) -> float:
         """Compute scores and loss of a batch and write the gradient of the scores; return the loss."""
         scores, slope = self.scores[: batch.rows], self.slope(batch.rows)
         self.forward_of(batch.arrays, self.tables[0], scores, batch.row_lengths)
-        _lap(laps, "forward")
+        _split(timer, "forward")
         loss = self.loss_of(scores, batch.y, slope)
-        _lap(laps, "loss")
+        _split(timer, "loss")
         return float(loss)
 
     def slope(self, rows: int) -> Any:
@@ -259,8 +259,8 @@ class ByKernel(DeviceExecution[DeviceBatch]):
         """Return the weight gradient after `forward`: dense [D, N], `RowSparse`, or None if fused with the update."""
         return self._backward(batch, None)
 
-    def _backward(self, batch: DeviceBatch, laps: DevicePhaseTimer | None) -> Any:
-        """Return the weight gradient, dense or `RowSparse`, timed in `laps`; None if it is fused with the update."""
+    def _backward(self, batch: DeviceBatch, timer: DevicePhaseTimer | None) -> Any:
+        """Return the weight gradient, dense or `RowSparse`, timed in `timer`; None if it is fused with the update."""
         if self.setup.gradient == "fused":
             return None
         slope = self.slope(batch.rows)
@@ -274,7 +274,7 @@ class ByKernel(DeviceExecution[DeviceBatch]):
         else:
             gradient = self.device.empty(self.shape, self.dtype)
             self.gradient_of(batch.arrays, slope, gradient, batch.row_lengths)
-        _lap(laps, "gradient")
+        _split(timer, "gradient")
         return gradient
 
     def update(self, batch: DeviceBatch, gradient: Any, numbers: Sequence[float]) -> None:
@@ -297,10 +297,10 @@ class ByKernel(DeviceExecution[DeviceBatch]):
         kernels.get(f"{self.optimizer.name}_{kind}").cuda(*self.tables, *operands, *numbers)
 
 
-def _lap(laps: DevicePhaseTimer | None, phase: str) -> None:
-    """Record the end of `phase`; does nothing if `laps` is None."""
-    if laps is not None:
-        laps.split(phase)
+def _split(timer: DevicePhaseTimer | None, phase: str) -> None:
+    """Record the end of `phase`; does nothing if `timer` is None."""
+    if timer is not None:
+        timer.split(phase)
 
 
 MOST_KEPT = 256
@@ -358,7 +358,7 @@ class InGraph(DeviceExecution[SlotBatch]):
         """Bytes of all slots, and of the step's intermediate results."""
         return self.made.nbytes
 
-    def prepare(self, x: Any, y: np.ndarray, laps: PhaseTimer) -> SlotBatch:
+    def prepare(self, x: Any, y: np.ndarray, timer: PhaseTimer) -> SlotBatch:
         """Queue loading a batch into the next slot in turn, and return it; a CSR plan is built here, on the host."""
         slot = self.turn % len(self.made.slots)
         self.turn += 1
@@ -366,13 +366,13 @@ class InGraph(DeviceExecution[SlotBatch]):
             return SlotBatch(x.shape[0], slot, self.made.slots[slot].load(x, y))
         built = plan.build(x.indptr, x.indices, x.shape[1])
         built.in_order(x.data)
-        laps.split("plan")
+        timer.split("plan")
         return SlotBatch(x.shape[0], slot, self.made.slots[slot].load(x.indptr, x.indices, x.data, y, built))
 
-    def step(self, batch: SlotBatch, numbers: Sequence[float], laps: DevicePhaseTimer) -> float:
+    def step(self, batch: SlotBatch, numbers: Sequence[float], timer: DevicePhaseTimer) -> float:
         """Launch the step's graph, which updates the tables, and return the loss, read afterwards."""
         self.update(batch, None, numbers)
-        laps.split("graph")
+        timer.split("graph")
         return self.made.loss()
 
     def forward(self, batch: SlotBatch) -> float:
@@ -443,13 +443,13 @@ class DeviceRun(Training):
 
     def prepare(self, batch: data.Batch) -> Batch:
         """Convert a batch, and queue its copies and plan on the second stream; it stores the host's seconds."""
-        laps = PhaseTimer()
+        timer = PhaseTimer()
         x = self._in_format(batch.x)
-        laps.split("convert")
-        prepared = self.launching.prepare(x, batch.y, laps)
-        laps.split("transfer")
-        prepared.seconds = {phase: laps.seconds[phase] for phase in ("convert", "plan")}
-        prepared.seconds["inside"] = laps.seconds["transfer"]
+        timer.split("convert")
+        prepared = self.launching.prepare(x, batch.y, timer)
+        timer.split("transfer")
+        prepared.seconds = {phase: timer.seconds[phase] for phase in ("convert", "plan")}
+        prepared.seconds["inside"] = timer.seconds["transfer"]
         return prepared
 
     def _arrive(self, batch: Batch) -> None:
@@ -489,13 +489,13 @@ class DeviceRun(Training):
 
     def do_step(self, batch: Batch, epoch: int, phases: dict[str, float], seconds_prepare: float) -> StepEvent:
         """Train on one batch, possibly still being copied, and wait for the device; return the event."""
-        laps, work = DevicePhaseTimer(self.session), batch.work
+        timer, work = DevicePhaseTimer(self.session), batch.work
         self._arrive(batch)
-        laps.split("transfer")
-        loss = self.launching.step(batch, self._numbers(), laps)
+        timer.split("transfer")
+        loss = self.launching.step(batch, self._numbers(), timer)
         self.session.finish()  # synchronize!
         batch.work = self.last = None  # what copies read, and arrays of the second stream, may go only now
-        seconds = PhaseTimer(phases | laps.seconds()).seconds
+        seconds = PhaseTimer(phases | timer.seconds()).seconds
         if work is not None:
             seconds, seconds_prepare = self._with_copies(work, seconds, seconds_prepare)
         return StepEvent(self.step, epoch, batch.rows, loss, seconds, seconds_prepare)

@@ -248,7 +248,7 @@ class EpochCalls:
 
         Parameters, states and step count change in place. Raises DataError for stored rows.
         """
-        laps, batches = PhaseTimer(), self._batches()
+        timer, batches = PhaseTimer(), self._batches()
         order, x = batches.order(epoch), batches.x
         held = {name: array for name, _, array in batches.labels}
         if isinstance(self.steps, DualSteps):
@@ -257,14 +257,14 @@ class EpochCalls:
         stride = self._rows_a_call(x, self.rows_most or x.shape[0], batch_rows)
         calls = -(-order.size // stride) or 1
         stride = -(-order.size // (calls * batch_rows)) * batch_rows or 1  # calls of about as many batches each
-        laps.split("slice")
+        timer.split("slice")
         for first in range(0, order.size, stride):
             rows = order[first : first + stride]
             losses = self.call(x, held["label"], held.get("weight"), rows, batch_rows)
-            laps.split("batches")
+            timer.split("batches")
             loss = float(_mean_of_rows(losses, rows.size, batch_rows))
-            yield StepEvent(self.run.step, epoch, rows.size, loss, laps.seconds, losses=losses)
-            laps = PhaseTimer()
+            yield StepEvent(self.run.step, epoch, rows.size, loss, timer.seconds, losses=losses)
+            timer = PhaseTimer()
 
     def events_of_epochs(
         self, first: int, count: int | None, most: int | None = None
@@ -287,15 +287,15 @@ class EpochCalls:
 
     def _call_of_epochs(self, first: int, count: int) -> StepEvent:
         """Train `count` whole epochs from `first` on in one call, in place; return its event."""
-        laps, batches = PhaseTimer(), self._batches()
+        timer, batches = PhaseTimer(), self._batches()
         orders, rows = batches.orders(first, count), batches.total
         held = {name: array for name, _, array in batches.labels}
-        laps.split("slice")
+        timer.split("slice")
         losses = self.call(batches.x, held["label"], held.get("weight"), orders, self.run.setup.batch_rows, rows)
-        laps.split("batches")
+        timer.split("batches")
         means = _mean_of_rows(losses.reshape(count, -1), rows, self.run.setup.batch_rows)
         step, last, mean = self.run.step, first + count - 1, float(means.mean())
-        return StepEvent(step, last, orders.size, mean, laps.seconds, losses=losses, losses_epochs=means)
+        return StepEvent(step, last, orders.size, mean, timer.seconds, losses=losses, losses_epochs=means)
 
     def losses_of_epochs(self, first: int, count: int, at_once: int, passes: int = 1) -> Iterator[float]:
         """Train `count` epochs from `first` on, up to `at_once` in a call; yield the mean loss of each.

@@ -341,10 +341,10 @@ class Run(Training):
 
         Parameters change in place; `phases` {phase: seconds} of the preparation are included.
         """
-        laps = PhaseTimer(phases)
+        timer = PhaseTimer(phases)
         self.step += 1
-        loss = self.forward(batch, laps)
-        gradients = self.backward(laps)
+        loss = self.forward(batch, timer)
+        gradients = self.backward(timer)
         self.update(gradients)
         if self.moves is not None:
             from workbench.training.sparse_parameters import move_patterns
@@ -352,11 +352,11 @@ class Run(Training):
             move_patterns(self, self.moves)
         if not self.keeps_prepared:
             self.executor.release("x", "y", *batch.others)
-        laps.split("update")
-        return StepEvent(self.step, epoch, len(batch.y), loss, laps.seconds, seconds_prepare)
+        timer.split("update")
+        return StepEvent(self.step, epoch, len(batch.y), loss, timer.seconds, seconds_prepare)
 
-    def forward(self, batch: Prepared, laps: PhaseTimer | None = None) -> float:
-        """Return the mean loss of a batch, after deferred updates of the rows it reads; phases are timed in `laps`.
+    def forward(self, batch: Prepared, timer: PhaseTimer | None = None) -> float:
+        """Return the mean loss of a batch, after deferred updates of the rows it reads; phases are timed in `timer`.
 
         Row weights of the batch multiply the gradient of the scores, not the loss.
         """
@@ -365,7 +365,9 @@ class Run(Training):
             self.updater.catch_up(self._touched(), rows=dict.fromkeys(self.touched, batch.columns))
         arrays = {"x": batch.x, "y": batch.y, **batch.others}
         loss = float(
-            self.executor.forward(True, batch.plans, laps.add_step if laps else None, is_own=batch.is_own, **arrays)[0]
+            self.executor.forward(True, batch.plans, timer.add_step if timer else None, is_own=batch.is_own, **arrays)[
+                0
+            ]
         )
         if batch.weights is not None:
             np.multiply(self.slope(), batch.weights[:, None], out=self.slope())
@@ -375,11 +377,11 @@ class Run(Training):
         """Return the gradient of the scores [R, N], in the executor's memory, which the next step overwrites."""
         return self.executor.slopes["loss"]
 
-    def backward(self, laps: PhaseTimer | None = None) -> dict[str, Any]:
-        """Return {parameter: gradient} of the last `forward`, timed in `laps`; None each if compiled calls train."""
+    def backward(self, timer: PhaseTimer | None = None) -> dict[str, Any]:
+        """Return {parameter: gradient} of the last `forward`, timed in `timer`; None each if compiled calls train."""
         if self.calls:
             return dict.fromkeys(self.arrays)
-        return self.executor.backward(lap=laps.add_step if laps else None)
+        return self.executor.backward(on_step=timer.add_step if timer else None)
 
     def gradient_rows(self, gradient: Any, rows: np.ndarray, name: str = "w") -> np.ndarray | None:
         """Return the rows (indices) of the gradient of parameter `name`; None if it is None or factored.
