@@ -2,11 +2,11 @@
 
 Methods of summing the gradient of a batch (`sums`), of which `_sums` chooses:
 
-placed      a dense table of all columns with marks (`kernels.epochs.placed`)
-scattered   a dense table, and a list of the active columns; one thread (`kernels.epochs.scattered`)
-listed      a hash table that lists the active columns
-grouped     a hash table, then the entries sorted by column
-direct      no sums: each entry updates the weights in place
+dense_table  dense table: a sum for each column, and marks of the active ones (`kernels.epochs.dense_table`)
+dense_list   dense table + list of the active columns; one thread (`kernels.epochs.dense_list`)
+hash_list    hash list: a hash table that lists the active columns, each with a sum
+hash_sort    hash + sort: a hash table, then the entries sorted by column (`kernels.epochs.touched`)
+in_place     in place: no sums, each entry updates the weights at once (`kernels.epochs.loops`)
 """
 
 import functools
@@ -21,7 +21,7 @@ from kernels._compat.numba_internals import each_part, flat, layer
 from kernels.aligned import LINE
 from kernels.code_cache import inlined
 from kernels.contract import KernelError
-from kernels.epochs import loops, placed, scattered, touched
+from kernels.epochs import dense_list, dense_table, loops, touched
 from kernels.epochs.loops import (
     Rows,
     Scratch,
@@ -66,7 +66,7 @@ PARTS = 8
 """Parts of a batch at most: what is summed for a column is looked for in the parts before."""
 
 
-class Listed(NamedTuple):
+class HashList(NamedTuple):
     """Sums of a batch's gradient for the columns that each part touches: how columns are found, those of each part,
     `sums` [P * most, N], numbers of active columns [P], the columns by owner: `owned` [P, most], where those of each
     begin `starts` [P, P + 2], and end once merged [P, P].
@@ -85,10 +85,10 @@ class Listed(NamedTuple):
 
 
 @inlined
-def listed_of(parts):
-    """Return a `Listed` built from the nested tuple of its fields, inside compiled code."""
+def hash_list_of(parts):
+    """Return a `HashList` built from the nested tuple of its fields, inside compiled code."""
     hashing, stacked, sums, counts, owned, starts, ends, group = parts
-    return Listed(Hashing(*hashing), Touched(*stacked), sums, counts, owned, starts, ends, group)
+    return HashList(Hashing(*hashing), Touched(*stacked), sums, counts, owned, starts, ends, group)
 
 
 @inlined
@@ -118,7 +118,7 @@ def make_pass(programs: Programs, forward: Callable) -> Callable:
         """Fill scratch, sums and active columns of thread `part` for order[first:last].
 
         Return (sum of losses, invalid target). The latter is a position in `order`, or -1. The hash table and the list
-        by owner in `store`, a `Listed`, are rebuilt in place; nothing is summed after an invalid target. Others as
+        by owner in `store`, a `HashList`, are rebuilt in place; nothing is summed after an invalid target. Others as
         in `loops.make_forward`.
         """
         touched, most, counts = touched_of(part, store.stacked), store.owned.shape[1], store.counts
@@ -137,16 +137,20 @@ def make_pass(programs: Programs, forward: Callable) -> Callable:
 def make_two(programs: Programs, loss: str, sums: str) -> tuple[Callable, Callable, Callable]:
     """Return compiled functions for several threads: (pass over rows, update of columns, constructor of the memory).
 
-    `sums` is the method of summing gradients: "placed", "direct", "grouped", else "listed".
+    `sums` is the method of summing gradients: "dense_table", "in_place", "hash_sort", else "hash_list".
     """
     forward = make_forward(programs, loss)
-    if sums == "placed":
-        return placed.make_pass(programs, forward), placed.make_step(programs, is_parallel=True), placed.placed_of
-    if sums == "direct":
-        return loops.make_pass(forward), loops.make_step(programs, is_parallel=True), loops.direct_of
-    if sums == "grouped":
-        return touched.make_pass(forward), touched.make_step(programs), touched.grouped_of
-    return make_pass(programs, forward), make_merge(programs), listed_of
+    if sums == "dense_table":
+        return (
+            dense_table.make_pass(programs, forward),
+            dense_table.make_step(programs, is_parallel=True),
+            dense_table.dense_table_of,
+        )
+    if sums == "in_place":
+        return loops.make_pass(forward), loops.make_step(programs, is_parallel=True), loops.in_place_of
+    if sums == "hash_sort":
+        return touched.make_pass(forward), touched.make_step(programs), touched.hash_sort_of
+    return make_pass(programs, forward), make_merge(programs), hash_list_of
 
 
 def make_part(one_pass: Callable) -> Callable:
@@ -185,7 +189,7 @@ def holder_of(column, part, hashing, stacked, most):
 
 def make_merge(programs: Programs) -> Callable:
     """Return compiled merge(owner, parts, ..) -> None: add all parts' sums for one thread's columns, step these."""
-    add, listed = programs.add, programs.listed
+    add, step = programs.add, programs.hash_list
 
     def merge(owner, parts, stepped, settings, at, store, batch):
         """Add the sums of all parts for the columns of `owner` and update their rows of weights and states, in place.
@@ -209,7 +213,7 @@ def make_merge(programs: Programs) -> Callable:
         for part in range(parts):
             first, last = part * most + store.starts[part, owner], part * most + store.ends[part, owner]
             operands = (flat(stacked.columns), flat(owned), sums, settings, at)
-            emit_row(listed, first, width, (last, *stepped, *operands))
+            emit_row(step, first, width, (last, *stepped, *operands))
 
     return inlined(merge)
 
@@ -272,17 +276,17 @@ FEW_ENTRIES, FEW_ENTRIES_AT_ONCE = 16, 64
 is summed and where entries step them at once (linear rules, batches of one row): of more the processor itself asks for
 many at a time. Time with / without, D = 1,000,000: a core of a Xeon, 32 rows, AdaGrad, N = 1: 1.18, 1.23, 1.13, 1.0
 with 300, 100, 30, 5 entries, N = 4: 0.56 with 5, 1.33 with 30; SGD: 1.09 with 300, 0.93 with 30. A core of an EPYC
-9005, which asks for those of "scattered" sums of any rows: AdaGrad, N = 1: 0.78 with 300, 0.52 with 30; N = 4: 0.68."""
+9005, which asks for those of a dense list for any rows: AdaGrad, N = 1: 0.78 with 300, 0.52 with 30; N = 4: 0.68."""
 
 FAR_ROWS = 4
 """Sizes of a core's cache from which on weights and states are asked for of rows of `FEW_ENTRIES` or more. Measured on
 a core of an EPYC 9004 (1 MiB), one row a batch, new order, N = 1, time with / without. FTRL, 30 entries: 1.2 MB 1.17,
 3.6 MB 1.13, 12 MB 0.91; 5 entries, 3.6 MB 0.89. AdaGrad, 30 entries: 8 MB 0.95. SGD, 30 entries: 4 MB 0.98."""
 
-DIRECT_SHARE = 4
+IN_PLACE_SHARE = 4
 """Share of a core's cache from which on weights are stepped at once by several threads, not summed for each before."""
 
-ENTRIES_PLACED = 1 << 16
+ENTRIES_DENSE_TABLE = 1 << 16
 """Entries of a batch from which on threads sum narrow rows, which one thread steps at once, to gain (two cores of an
 EPYC 9005; SGD, D = 3,000, 32 rows of 300 entries: 1.3 ns an entry on two threads, 1.05 on one)."""
 
@@ -405,8 +409,8 @@ def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
     the number of threads from the work of a batch.
     """
     weights, settings = call.arrays[0], loops.given_settings(call.settings, call.settings_intercept)
-    is_direct = _is_direct(rule, call, settings[0])
-    if is_direct:  # rows that a batch does not touch would not change
+    is_in_place = _is_in_place(rule, call, settings[0])
+    if is_in_place:  # rows that a batch does not touch would not change
         call = replace(call, way="lazy", update_arrays=())
     stepped, update_arrays, units, work_untouched = _untouched(rule, call)
     # By whole batches, even if this call has only the rest of an epoch: another loop would have to be compiled for it.
@@ -415,26 +419,26 @@ def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
     entries = call.indices.size * batch_rows // max(call.indptr.size - 1, 1)
     work = int(entries * (ENTRY_WORK + width) / REGIONS) + work_untouched
     parts = 1 if is_serial(work, within=True) else min(get_threads(), PARTS)
-    sums = _sums(call, entries, parts, is_direct)
-    if parts > 1 and not (work_untouched or is_forced_parallel() or _gains(sums, entries, weights, is_direct)):
-        parts, sums = 1, _sums(call, entries, 1, is_direct)
+    sums = _sums(call, entries, parts, is_in_place)
+    if parts > 1 and not (work_untouched or is_forced_parallel() or _gains(sums, entries, weights, is_in_place)):
+        parts, sums = 1, _sums(call, entries, 1, is_in_place)
     added = call.intercept[0] if call.has_intercept else np.zeros(width, weights.dtype)
     trained = loops.Trained(call.arrays, stepped, added, call.tables, *settings, update_arrays, units)
     is_far = is_far_state(sum(array.nbytes for array in call.arrays), width * weights.itemsize)
     programs = programs_for(rule.name, width, weights.itemsize, settings[0].shape[1], call.way, is_far)
     rows = _rows(call, width)
     of_intercept = np.arange(width), aligned.empty((width if call.has_intercept else 0, 1), weights.dtype)
-    scratch, operands = _scratch(rows, batch_rows, weights, parts), (bare(trained), _is_far(call, is_direct, sums))
+    scratch, operands = _scratch(rows, batch_rows, weights, parts), (bare(trained), _is_far(call, is_in_place, sums))
     own, begin = (scratch.scores[0], scratch.targets[0], scratch.slope), 0
     if parts == batch_rows == 1:
-        single = make_single(programs, loss, is_direct)
+        single = make_single(programs, loss, is_in_place)
         begin, wrong = single(bare(rows), call.order, *operands, own, of_intercept, losses)
         if wrong >= 0 or begin == losses.size:
             return wrong
     store = _store(sums, call, batch_rows, parts, bool(programs.marked))
     shared = bare(rows), call.order, (batch_rows, epoch_rows), *operands
     if parts == 1:
-        alone = _alone(store) if isinstance(store, Listed) else store
+        alone = _alone(store) if isinstance(store, HashList) else store
         return make_serial(programs, loss, sums)(*shared, own, bare(alone), of_intercept, losses, begin)
     outcome = np.zeros(parts), np.zeros(parts, np.int64)
     loop = make_parallel(programs, loss, sums)
@@ -442,61 +446,63 @@ def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
     return call_in_pieces(lambda first, last: loop(*held, (first, last)), losses.size, work)
 
 
-def _is_direct(rule: Rule, call: Call, settings: np.ndarray) -> bool:
+def _is_in_place(rule: Rule, call: Call, settings: np.ndarray) -> bool:
     """Return whether entries may update the weights one by one; `settings` is the table as compiled code takes it."""
     is_unchanged = settings.shape[1] < call.settings.shape[1]
     return not touched.catches_up(call.way) and loops.suits(rule, call.settings, is_unchanged)
 
 
-def _sums(call: Call, entries: int, parts: int, is_direct: bool = False) -> str:
-    """Return the method of summing gradients for batches of `entries` entries on `parts` threads, such as "placed".
+def _sums(call: Call, entries: int, parts: int, is_in_place: bool = False) -> str:
+    """Return the method of summing gradients for batches of `entries` entries on `parts` threads.
 
-    `is_direct`: the rule allows updates without sums ("direct"). Measured on two cores of an EPYC 9004 with SGD, N =
-    64, direct / placed / grouped: 32 rows of 820 columns, 16,384 in all, 760 / 1,200 / 1,310 us a batch; 32 of 51 of
-    1,024: 14 / 24 / 32; 4,096 of 51 of 1,024: 1,300 / 1,240 / 2,850; 4,096 of 154 of 256: 5,500 / 4,400 / 9,800.
+    `is_in_place`: the rule allows updates without sums. Measured on two cores of an EPYC 9004 with SGD, N =
+    64, in_place / dense_table / hash_sort: 32 rows of 820 columns, 16,384 in all, 760 / 1,200 / 1,310 us a batch; 32 of
+    51 of 1,024: 14 / 24 / 32; 4,096 of 51 of 1,024: 1,300 / 1,240 / 2,850; 4,096 of 154 of 256: 5,500 / 4,400 / 9,800.
     """
     weights = call.arrays[0]
-    is_placed = placed.suits(entries, *weights.shape)
-    if is_direct and (parts == 1 or not is_placed or weights.nbytes > cache_bytes(2) // DIRECT_SHARE):
-        return "direct"
+    is_dense_table = dense_table.suits(entries, *weights.shape)
+    if is_in_place and (parts == 1 or not is_dense_table or weights.nbytes > cache_bytes(2) // IN_PLACE_SHARE):
+        return "in_place"
     batches = min(call.batches, -(-call.epoch_rows // call.batch_rows))
-    if parts == 1 and scattered.suits(entries, batches, weights):
-        return "scattered"
-    if is_placed:
-        return "placed"
-    return "grouped" if touched.suits(weights.shape[1], weights.itemsize) else "listed"
+    if parts == 1 and dense_list.suits(entries, batches, weights):
+        return "dense_list"
+    if is_dense_table:
+        return "dense_table"
+    return "hash_sort" if touched.suits(weights.shape[1], weights.itemsize) else "hash_list"
 
 
-def _gains(sums: str, entries: int, weights: np.ndarray, is_direct: bool = False) -> bool:
+def _gains(sums: str, entries: int, weights: np.ndarray, is_in_place: bool = False) -> bool:
     """Return whether several threads are faster for batches of `entries` entries with the method `sums` of summing.
 
-    `is_direct`: one thread would not sum. Each looks at every entry twice where each owns columns, and adds up the
+    `is_in_place`: one thread would not sum. Each looks at every entry twice where each owns columns, and adds up the
     sums of all parts. Two cores of a Xeon, time of two threads / of one: AdaGrad, D = 1,000,000, 300 entries a row,
     256 rows a batch, N = 1, 4, 16: 2.4, 1.2, 0.72. N = 1, 300 entries, 1,024 rows, D = 3,000, 100,000, 1,000,000:
     0.70, 0.90, 1.37. SGD at once, D = 1,000,000, 30 entries, 1,024 rows, N = 1, 4, 16, 32, 64: 1.2, 1.1, .95, .77, .81.
     """
     bytes_row = weights.shape[1] * weights.itemsize
-    if sums == "placed":
-        return weights.shape[0] <= entries // 2 and (not is_direct or bytes_row >= LINE or entries >= ENTRIES_PLACED)
-    return sums == "grouped" or bytes_row >= (2 * LINE if sums == "direct" else LINE)
+    if sums == "dense_table":
+        return weights.shape[0] <= entries // 2 and (
+            not is_in_place or bytes_row >= LINE or entries >= ENTRIES_DENSE_TABLE
+        )
+    return sums == "hash_sort" or bytes_row >= (2 * LINE if sums == "in_place" else LINE)
 
 
 def _store(sums: str, call: Call, batch_rows: int, parts: int, marks_itself: bool) -> NamedTuple:
     """Allocate the scratch memory of the method `sums` of summing gradients, for `parts` threads, as its named tuple.
 
-    `marks_itself` goes to `scattered.scattered_for`.
+    `marks_itself` goes to `dense_list.dense_list_for`.
     """
     weights = call.arrays[0]
-    if sums == "placed":
-        return placed.placed_for(parts, weights)
-    if sums == "direct":
-        return loops.direct_for(parts, call.indices, weights)
+    if sums == "dense_table":
+        return dense_table.dense_table_for(parts, weights)
+    if sums == "in_place":
+        return loops.in_place_for(parts, call.indices, weights)
     most = _largest_batch(call.indptr, call.order, (batch_rows, call.epoch_rows), call.batches)
-    if sums == "grouped":
-        return touched.grouped_for(parts, most, weights, _group(weights))
-    if sums == "scattered":
-        return scattered.scattered_for(most, weights, marks_itself)
-    return _listed(weights, most, parts)
+    if sums == "hash_sort":
+        return touched.hash_sort_for(parts, most, weights, _group(weights))
+    if sums == "dense_list":
+        return dense_list.dense_list_for(most, weights, marks_itself)
+    return _hash_list(weights, most, parts)
 
 
 def _untouched(rule: Rule, call: Call) -> tuple[tuple, tuple, int, int]:
@@ -516,16 +522,16 @@ def _untouched(rule: Rule, call: Call) -> tuple[tuple, tuple, int, int]:
     return call.update_arrays, whole, units, rule.work(units, width)
 
 
-def _is_far(call: Call, is_direct: bool, sums: str = "") -> tuple[bool, bool]:
+def _is_far(call: Call, is_in_place: bool, sums: str = "") -> tuple[bool, bool]:
     """Return (prefetch entries of X, prefetch weights and states): whether they exceed a core's cache.
 
     `sums` is the method of summing gradients; see `FEW_ENTRIES`.
     """
     bytes_x, bytes_state = call.indices.nbytes + call.data.nbytes, sum(array.nbytes for array in call.arrays)
-    few = FEW_ENTRIES_AT_ONCE if is_direct or call.batch_rows == 1 else FEW_ENTRIES
+    few = FEW_ENTRIES_AT_ONCE if is_in_place or call.batch_rows == 1 else FEW_ENTRIES
     entries, rows = call.indices.size, call.indptr.size - 1
     near = cache_bytes(2) * (1 if entries < FEW_ENTRIES * rows else FAR_ROWS)
-    is_few = entries < few * rows or (sums == "scattered" and gathers_by_loads())
+    is_few = entries < few * rows or (sums == "dense_list" and gathers_by_loads())
     return bytes_x > cache_bytes(2), bytes_state > near and is_few
 
 
@@ -542,13 +548,13 @@ def _scratch(rows: loops.Rows, batch_rows: int, weights: np.ndarray, parts: int)
     """
     width, dtype = weights.shape[1], weights.dtype
     at_once = min(max(BLOCK // width, 1), batch_rows)
-    scores, slope = aligned.empty((parts, at_once, width), dtype), placed.table(batch_rows, width, dtype)
+    scores, slope = aligned.empty((parts, at_once, width), dtype), dense_table.table(batch_rows, width, dtype)
     targets = np.empty((parts, at_once, *rows.targets.shape[1:]), rows.targets.dtype)
     return loops.Scratch(scores, targets, slope)
 
 
-def _listed(weights: np.ndarray, entries: int, parts: int) -> Listed:
-    """Allocate a `Listed` for `parts` threads with at most `entries` entries each, for weights [D, N].
+def _hash_list(weights: np.ndarray, entries: int, parts: int) -> HashList:
+    """Allocate a `HashList` for `parts` threads with at most `entries` entries each, for weights [D, N].
 
     Hash tables are empty.
     """
@@ -559,14 +565,14 @@ def _listed(weights: np.ndarray, entries: int, parts: int) -> Listed:
     stacked = Touched(slots, np.empty((parts, most), np.int64), np.empty((parts, most), np.int64))
     owned, starts = np.empty((parts, most), np.int64), np.zeros((parts, parts + 2), np.int64)
     ends, group = np.zeros((parts, parts), np.int64), np.array([_group(weights)], np.uint64)
-    sums = placed.table(parts * most, width, weights.dtype)
-    return Listed(hashing, stacked, sums, np.zeros(parts, np.int64), owned, starts, ends, group)
+    sums = dense_table.table(parts * most, width, weights.dtype)
+    return HashList(hashing, stacked, sums, np.zeros(parts, np.int64), owned, starts, ends, group)
 
 
-def _alone(listed: Listed) -> loops.Alone:
-    """Return a `loops.Alone` over the first part's arrays of `listed`, for the loop on one thread."""
-    touched = Touched(*(array[0] for array in listed.stacked))
-    return loops.Alone(listed.hashing, touched, listed.sums, listed.counts)
+def _alone(store: HashList) -> loops.Alone:
+    """Return a `loops.Alone` over the first part's arrays of `store`, for the loop on one thread."""
+    touched = Touched(*(array[0] for array in store.stacked))
+    return loops.Alone(store.hashing, touched, store.sums, store.counts)
 
 
 def _group(weights: np.ndarray) -> int:

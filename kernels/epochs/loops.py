@@ -14,7 +14,7 @@ import numpy as np
 
 from kernels.aligned import LINE
 from kernels.code_cache import inlined, njit
-from kernels.epochs import placed, scattered, touched
+from kernels.epochs import dense_list, dense_table, touched
 from kernels.epochs.programs import Programs
 from kernels.epochs.touched import ALL, Hashing, Touched, find, forget, make_after, make_before, put, span_of
 from kernels.loss_blocks import block_of, element_of
@@ -35,16 +35,16 @@ SAMPLED = 4096
 """Entries of X, about, by which the columns are shared out."""
 
 
-class Direct(NamedTuple):
+class InPlace(NamedTuple):
     """`bounds` int64 [P + 1]: the columns from `bounds[p]` to `bounds[p + 1]` belong to part p."""
 
     bounds: np.ndarray
 
 
 @inlined
-def direct_of(parts):
-    """Return a `Direct` built from the tuple of its fields, inside compiled code."""
-    return Direct(*parts)
+def in_place_of(parts):
+    """Return a `InPlace` built from the tuple of its fields, inside compiled code."""
+    return InPlace(*parts)
 
 
 def suits(rule: Rule, settings: np.ndarray, is_unchanged: bool) -> bool:
@@ -83,18 +83,18 @@ def _without_scaling(table: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(table[:, :-2]) if is_unchanged else table
 
 
-def direct_for(parts: int, indices: np.ndarray, weights: np.ndarray) -> Direct:
+def in_place_for(parts: int, indices: np.ndarray, weights: np.ndarray) -> InPlace:
     """Divide the columns of weights [D, N] into `parts` ranges of about equal entry counts, estimated from a sample.
 
     `indices` are the column indices of X. Inner bounds are multiples of the columns in a cache line.
     """
     if parts == 1:
-        return Direct(np.array([0, len(weights)]))
+        return InPlace(np.array([0, len(weights)]))
     columns, unit = len(weights), max(LINE // (weights.shape[1] * weights.itemsize), 1)
     sample = np.sort(indices[:: max(indices.size // SAMPLED, 1)])
     places = sample.size * np.arange(1, parts) // parts
     inner = sample[places].astype(np.int64) // unit * unit if sample.size else np.zeros(parts - 1, np.int64)
-    return Direct(np.concatenate(([0], inner, [columns])))
+    return InPlace(np.concatenate(([0], inner, [columns])))
 
 
 @inlined
@@ -439,18 +439,22 @@ def make_whole(programs: Programs, loss: str, sums: str) -> tuple[Callable, Call
 
     The pass returns (sum of losses, invalid target or -1), the update steps weights and states in place, the
     constructor turns a tuple into the memory that both share. `sums` names the method of summing the gradient:
-    "placed", "grouped", "direct", "scattered", else a hash table.
+    "dense_table", "hash_sort", "in_place", "dense_list", else a hash table.
     """
     forward, gather, steps = make_forward(programs, loss), make_gather(programs), programs.steps
-    if sums == "placed":
-        return placed.make_pass(programs, forward), placed.make_step(programs, is_parallel=False), placed.placed_of
-    if sums == "grouped":
-        return touched.make_pass(forward), touched.make_step(programs), touched.grouped_of
+    if sums == "dense_table":
+        return (
+            dense_table.make_pass(programs, forward),
+            dense_table.make_step(programs, is_parallel=False),
+            dense_table.dense_table_of,
+        )
+    if sums == "hash_sort":
+        return touched.make_pass(forward), touched.make_step(programs), touched.hash_sort_of
 
-    if sums == "direct":
-        return make_pass(forward), make_step(programs, is_parallel=False), direct_of
-    if sums == "scattered":
-        return scattered.make_pass(programs, forward), scattered.make_step(programs), scattered.scattered_of
+    if sums == "in_place":
+        return make_pass(forward), make_step(programs, is_parallel=False), in_place_of
+    if sums == "dense_list":
+        return dense_list.make_pass(programs, forward), dense_list.make_step(programs), dense_list.dense_list_of
 
     def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store):
         """Fill scores, gradients and column sums of a batch.
@@ -481,8 +485,8 @@ def make_whole(programs: Programs, loss: str, sums: str) -> tuple[Callable, Call
 def make_serial(programs: Programs, loss: str, sums: str) -> Callable:
     """Return the compiled training loop on one thread, for a loss and a method `sums` of summing gradients; cached.
 
-    `sums` is "placed", "grouped", "scattered", "listed" or "direct" (not summed). The loop takes its operands as plain
-    tuples (`bare`), with the scratch memory that `sums` needs as `bare_store`.
+    `sums` is a method of `kernels.epochs.calls`. The loop takes its operands as plain tuples (`bare`), with the scratch
+    memory that `sums` needs as `bare_store`.
     """
     one_pass, step_touched, store_of = make_whole(programs, loss, sums)
     step_intercept = make_step_intercept(programs.steps_intercept)
@@ -551,21 +555,21 @@ def make_score_one(programs: Programs, loss: str) -> Callable:
 
 
 @functools.cache
-def make_single(programs: Programs, loss: str, is_direct: bool) -> Callable:
+def make_single(programs: Programs, loss: str, is_in_place: bool) -> Callable:
     """Return the compiled training loop on one thread for batches of one row, whose gradient is not stored; cached.
 
-    A row's entries step the weights at once: their columns differ, or `is_direct` (see `suits`) says that this comes to
-    the same. The operands are those of the loop of `make_serial`.
+    A row's entries step the weights at once: their columns differ, or `is_in_place` (see `suits`) says that this is
+    equal. The operands are those of the loop of `make_serial`.
     """
     score_one, step_intercept = make_score_one(programs, loss), make_step_intercept(programs.steps_intercept)
     look_ahead, before, after = make_look_ahead(programs), make_before(programs), make_after(programs)
     misses, steps_all = touched.catches_up(programs.way), touched.is_dense(programs.way)
-    entries = programs.entries_at if is_direct else programs.entries
+    entries = programs.entries_at if is_in_place else programs.entries
 
     def single(bare_rows, order, bare_trained, is_far, scratch, intercept, losses):
         """Train on one row after the other in place; return (steps done, position of an invalid target or -1).
 
-        Ends before a row whose columns do not ascend strictly, unless `is_direct`. Operands are as in `serial`, the
+        Ends before a row whose columns do not ascend strictly, unless `is_in_place`. Operands are as in `serial`, the
         scratch memory for one row.
         """
         rows, trained, own = Rows(*bare_rows), Trained(*bare_trained), Scratch(*scratch)
@@ -574,7 +578,7 @@ def make_single(programs: Programs, loss: str, is_direct: bool) -> Callable:
         for step in range(losses.size):
             row, at = np.uint64(order[step]), min(step, settings.shape[0] - 1)
             start, stop = np.int64(rows.indptr[row]), np.int64(rows.indptr[row + np.uint64(1)])
-            if not (is_direct or are_rising(rows.indices, start, stop)):
+            if not (is_in_place or are_rising(rows.indices, start, stop)):
                 return step, -1
             if misses:
                 before(0, 1, ALL, rows, order[step : step + 1], arrays, trained.update_arrays, step)
@@ -583,7 +587,7 @@ def make_single(programs: Programs, loss: str, is_direct: bool) -> Callable:
             if wrong >= 0:
                 return step, step
             operands = rows.indices, rows.data, slope
-            if is_direct:
+            if is_in_place:
                 emit_row(entries, start, added.size, (stop, *trained.stepped, *operands, 0, settings, at))
             else:
                 emit_row(entries, start, added.size, (stop, *trained.stepped, *operands, settings, at))
@@ -594,4 +598,4 @@ def make_single(programs: Programs, loss: str, is_direct: bool) -> Callable:
                 step_intercept(trained, numbers, sums_intercept, step)
         return losses.size, -1
 
-    return compiled(named(single, programs, loss, is_direct))
+    return compiled(named(single, programs, loss, is_in_place))

@@ -71,15 +71,15 @@ def put_steps(rule: Rule, count: int, is_listed: bool = False) -> Callable:
     return work
 
 
-def put_listed(rule: Rule, count: int) -> Callable:
+def put_hash_list(rule: Rule, count: int) -> Callable:
     """Return `put_steps(rule, count)` for the positions u in the operand `listed`."""
     return put_steps(rule, count, is_listed=True)
 
 
-def put_steps_placed(rule: Rule, count: int) -> Callable:
+def put_steps_dense(rule: Rule, count: int) -> Callable:
     """Return a code generator that moves rows columns[u] of the sums [D, N] to the same rows of the dense gradient.
 
-    The sums are zeroed. It replaces `_steps_placed` in the strategy "standard"; `rule` and `count` are unused.
+    The sums are zeroed. It replaces `_steps_dense` in the strategy "standard"; `rule` and `count` are unused.
     """
 
     def work(lane, first, last, gradient, columns, sums, settings, at):
@@ -125,7 +125,7 @@ def put_marked(rule: Rule, count: int) -> Callable:
     return work
 
 
-def put_grouped(rule: Rule, count: int) -> Callable:
+def put_hash_sort(rule: Rule, count: int) -> Callable:
     """Return a code generator: gradient[columns[u]] = sum of the entries of column u; `rule`, `count` are unused."""
 
     def work(lane, first, last, gradient, columns, starts, rows, values, slope, settings, at):
@@ -256,7 +256,9 @@ def step_by_step(rule: Rule, count: int) -> Callable:
     return work
 
 
-PUT = {make.__name__: make for make in (put_steps, put_steps_placed, put_marked, put_listed, put_grouped, put_entries)}
+PUT = {
+    make.__name__: make for make in (put_steps, put_steps_dense, put_marked, put_hash_list, put_hash_sort, put_entries)
+}
 UNTOUCHED = {make.__name__: make for make in (dense, closed_form, closed_form_pair, last_step, step_by_step)}
 
 
@@ -336,7 +338,7 @@ def _steps(rule: Rule, count: int) -> Callable:
     return work
 
 
-def _listed(rule: Rule, count: int) -> Callable:
+def _hash_list(rule: Rule, count: int) -> Callable:
     """Return a code generator of the update of rows columns[u] by the rows sums[u], u = listed[first] and so on."""
     written = len(rule.written)
 
@@ -402,7 +404,7 @@ def _entries_at(rule: Rule, count: int) -> Callable:
     return work
 
 
-def _steps_placed(rule: Rule, count: int) -> Callable:
+def _steps_dense(rule: Rule, count: int) -> Callable:
     """Return a code generator of the update of rows columns[u] by the same rows of sums [D, N], then zeroed."""
     written = len(rule.written)
 
@@ -453,7 +455,7 @@ def _marked(rule: Rule, count: int) -> Callable:
     return work
 
 
-def _grouped(rule: Rule, count: int) -> Callable:
+def _hash_sort(rule: Rule, count: int) -> Callable:
     """Return a code generator of the update of rows columns[u] by the summed entries starts[u] to starts[u + 1] - 1."""
     written = len(rule.written)
 
@@ -520,11 +522,11 @@ def _asking(with_states: bool, by_row: bool) -> Callable:
 _LOOPS = {row.__name__[1:]: RowLoop(row, name=f"epoch{row.__name__}") for row in (_score, _begin, _add, _add_entries)}
 _OF_RULE = {
     make.__name__[1:]: make
-    for make in (_steps, _steps_placed, _marked, _listed, _grouped, _entries, _entries_at, _ask, _ask_weights)
+    for make in (_steps, _steps_dense, _marked, _hash_list, _hash_sort, _entries, _entries_at, _ask, _ask_weights)
 }
 
 
-OF_ENTRIES = ("steps", "steps_placed", "listed", "entries")
+OF_ENTRIES = ("steps", "steps_dense", "hash_list", "entries")
 """What steps rows by themselves, or puts them into the gradient of all."""
 
 
@@ -550,11 +552,11 @@ class Programs:
     add: str
     add_entries: str
     steps: str
-    steps_placed: str
+    steps_dense: str
     marked: str
     """Rows of one number, vectors of neighbours at a time; "" where rows have more, or a state for all of a row."""
-    listed: str
-    grouped: str
+    hash_list: str
+    hash_sort: str
     entries: str
     entries_at: str
     """Of rules that are linear in the gradient; "" of others."""
@@ -587,7 +589,9 @@ def programs_for(
     kinds["ask"] = _of_rule(rule_name, ask, count).code(elements)
     if width == 1 and not get_rule(rule_name).average:
         kinds["marked"] = _of_rule(rule_name, put + "marked", count).code(cut_neighbours(itemsize))
-    kinds["grouped"] = _of_rule(rule_name, put + "grouped", count).code(cut_sums(width, itemsize, far_state=far_state))
+    kinds["hash_sort"] = _of_rule(rule_name, put + "hash_sort", count).code(
+        cut_sums(width, itemsize, far_state=far_state)
+    )
     of_entries = _of_rule(rule_name, "entries_at", count) if get_rule(rule_name).is_linear else None
     kinds["entries_at"] = of_entries.code(cut_sums(width, itemsize)) if of_entries is not None else ""
     kinds |= {kind: _LOOPS[kind].code(cut_sums(width, itemsize)) for kind in ("score", "add_entries")}

@@ -168,7 +168,7 @@ LINES = 4
 """Lines of memory of a row, from which on."""
 
 
-class Grouped(NamedTuple):
+class HashSort(NamedTuple):
     """Entries of a batch by the part (0 to P - 1) that owns their column.
 
     `hashing` and `stacked` find the number of an active column of a part. `starts` int64 [P, most + 2] is where the
@@ -194,13 +194,13 @@ def suits(width: int, itemsize: int) -> bool:
     """Return whether to group the entries by column, for rows of `width` elements of `itemsize` bytes: 4 lines or more.
 
     Measured on a core of an EPYC 9004, AdaGrad, 256 rows of 30 to 39 entries in 50,000 columns: N = 201 takes 0.79
-    times as long as with sums that are listed, with SGD 0.53, N = 64 takes 0.86, N = 32 takes 1.3, N = 16 takes 1.4.
+    times as long as with a hash list, with SGD 0.53, N = 64 takes 0.86, N = 32 takes 1.3, N = 16 takes 1.4.
     """
     return width * itemsize >= LINES * LINE
 
 
-def grouped_for(parts: int, entries: int, weights: np.ndarray, group: int) -> Grouped:
-    """Allocate a `Grouped` for batches of at most `entries` entries in `parts` parts, for weights [D, N].
+def hash_sort_for(parts: int, entries: int, weights: np.ndarray, group: int) -> HashSort:
+    """Allocate a `HashSort` for batches of at most `entries` entries in `parts` parts, for weights [D, N].
 
     `group` is how many low bits of a column to drop to find its owner. Hash tables are empty, the rest is
     uninitialised.
@@ -214,15 +214,15 @@ def grouped_for(parts: int, entries: int, weights: np.ndarray, group: int) -> Gr
     numbers, rows, rows_ordered = (np.empty(shape, np.int32) for _ in range(3))
     values, values_ordered = (np.empty(shape, weights.dtype) for _ in range(2))
     lists = numbers, rows, values, rows_ordered, values_ordered
-    return Grouped(hashing, stacked, starts, *lists, np.array([group], np.uint64))
+    return HashSort(hashing, stacked, starts, *lists, np.array([group], np.uint64))
 
 
 @inlined
-def grouped_of(parts):
-    """Return a `Grouped` built from the nested tuple of its fields, inside compiled code."""
+def hash_sort_of(parts):
+    """Return a `HashSort` built from the nested tuple of its fields, inside compiled code."""
     hashing, touched, starts, numbers, rows, values, rows_ordered, values_ordered, group = parts
     stacked = Touched(*touched)
-    return Grouped(Hashing(*hashing), stacked, starts, numbers, rows, values, rows_ordered, values_ordered, group)
+    return HashSort(Hashing(*hashing), stacked, starts, numbers, rows, values, rows_ordered, values_ordered, group)
 
 
 @inlined
@@ -244,14 +244,14 @@ def one_entry(touched, hashing, starts, column, count):
 
 
 @inlined
-def take_up(owner, parts, rows, order, grouped, touched):
+def take_up(owner, parts, rows, order, hash_sort, touched):
     """List the entries of the columns that `owner` of `parts` owns; return (active columns, listed entries).
 
     In batch order; `order` are the rows of the batch in X, `rows`. Fills `numbers`, `rows`, `values` and entry counts
-    `starts` of `grouped` and the hash table `touched`, in place.
+    `starts` of `hash_sort` and the hash table `touched`, in place.
     """
-    starts, numbers, group = grouped.starts[owner], grouped.numbers[owner], grouped.group[0]
-    rows_own, values = grouped.rows[owner], grouped.values[owner]
+    starts, numbers, group = hash_sort.starts[owner], hash_sort.numbers[owner], hash_sort.group[0]
+    rows_own, values = hash_sort.rows[owner], hash_sort.values[owner]
     count = listed = 0
     for place in range(order.size):
         row = np.uint64(order[place])
@@ -259,21 +259,21 @@ def take_up(owner, parts, rows, order, grouped, touched):
             column = rows.indices[k]
             if owner_of(column, group, parts) == np.uint64(owner):
                 at = np.uint64(listed)
-                numbers[at], count = one_entry(touched, grouped.hashing, starts, column, count)
+                numbers[at], count = one_entry(touched, hash_sort.hashing, starts, column, count)
                 rows_own[at], values[at] = place, rows.data[k]
                 listed += 1
     return count, listed
 
 
 @inlined
-def put_in_order(owner, count, listed, grouped):
+def put_in_order(owner, count, listed, hash_sort):
     """Sort the `listed` entries of `owner` by column (counting sort, stable) into `rows_ordered` and `values_ordered`.
 
-    Then `starts[u]` to `starts[u + 1]` bound the entries of column u of `count`. Written in place in `grouped`.
+    Then `starts[u]` to `starts[u + 1]` bound the entries of column u of `count`. Written in place in `hash_sort`.
     """
-    starts, numbers = grouped.starts[owner], grouped.numbers[owner]
-    rows, values = grouped.rows[owner], grouped.values[owner]
-    rows_ordered, values_ordered = grouped.rows_ordered[owner], grouped.values_ordered[owner]
+    starts, numbers = hash_sort.starts[owner], hash_sort.numbers[owner]
+    rows, values = hash_sort.rows[owner], hash_sort.values[owner]
+    rows_ordered, values_ordered = hash_sort.rows_ordered[owner], hash_sort.values_ordered[owner]
     starts[0] = starts[1] = 0
     for number in range(2, count + 2):
         starts[number] += starts[number - 1]
@@ -306,19 +306,19 @@ def make_step(programs: Programs) -> Callable:
 
     Weights and states change in place; the entries are grouped by column in the operand `grouped`.
     """
-    steps = programs.grouped
+    steps = programs.hash_sort
 
-    def step(owner, parts, stepped, settings, at, grouped, batch):
+    def step(owner, parts, stepped, settings, at, hash_sort, batch):
         """Group the entries of the columns of `owner`; update their rows of weights and states in place.
 
         `batch` is (rows, order, gradient of the scores [R, N]); `settings` [steps, K] is read at row `at`. Overwrites
-        the owner's arrays in `grouped`; its hash table is empty before and after.
+        the owner's arrays in `hash_sort`; its hash table is empty before and after.
         """
         rows, order, slope = batch
-        touched = touched_of(owner, grouped.stacked)
-        count, listed = take_up(owner, parts, rows, order, grouped, touched)
-        put_in_order(owner, count, listed, grouped)
-        entries = grouped.starts[owner], grouped.rows_ordered[owner], grouped.values_ordered[owner]
+        touched = touched_of(owner, hash_sort.stacked)
+        count, listed = take_up(owner, parts, rows, order, hash_sort, touched)
+        put_in_order(owner, count, listed, hash_sort)
+        entries = hash_sort.starts[owner], hash_sort.rows_ordered[owner], hash_sort.values_ordered[owner]
         emit_row(steps, 0, slope.shape[1], (count, *stepped, touched.columns, *entries, slope, settings, at))
         forget(touched, count)
 

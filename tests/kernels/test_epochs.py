@@ -9,7 +9,7 @@ import pytest
 
 import kernels
 from kernels import Case, Kernel, KernelError, Sizes, choosing, epochs, threads
-from kernels.epochs import calls, dense, placed, touched
+from kernels.epochs import calls, dense, dense_table, touched
 from kernels.loss_blocks import block_of
 from kernels.rules import steps
 from kernels.rules.rule import get_rule
@@ -163,38 +163,38 @@ def test_threads_that_execute_the_parts_change_no_bit(case: Case, monkeypatch: p
 
 def test_batches_go_to_several_threads_where_these_gain() -> None:
     one, wide = np.zeros((10_000, 1), np.float32), np.zeros((10_000, 32), np.float32)
-    assert calls._gains("placed", 20_000, one)
-    assert not calls._gains("placed", 19_999, wide)  # the sums of the parts are added for every column
-    few, narrow = calls.ENTRIES_PLACED - 1, one[:3000]
-    assert not calls._gains("placed", few, narrow, is_direct=True)  # one thread steps the entries at once
-    assert calls._gains("placed", few + 1, narrow, is_direct=True)
-    assert calls._gains("placed", few, wide[:3000], is_direct=True)
-    assert not calls._gains("listed", 10**6, one)
-    assert calls._gains("listed", 1_000, wide)
-    assert calls._gains("direct", 1_000, wide)
-    assert not calls._gains("direct", 10**6, wide[:, :31])
-    assert calls._gains("grouped", 1_000, wide)
+    assert calls._gains("dense_table", 20_000, one)
+    assert not calls._gains("dense_table", 19_999, wide)  # the sums of the parts are added for every column
+    few, narrow = calls.ENTRIES_DENSE_TABLE - 1, one[:3000]
+    assert not calls._gains("dense_table", few, narrow, is_in_place=True)  # one thread steps the entries at once
+    assert calls._gains("dense_table", few + 1, narrow, is_in_place=True)
+    assert calls._gains("dense_table", few, wide[:3000], is_in_place=True)
+    assert not calls._gains("hash_list", 10**6, one)
+    assert calls._gains("hash_list", 1_000, wide)
+    assert calls._gains("in_place", 1_000, wide)
+    assert not calls._gains("in_place", 10**6, wide[:, :31])
+    assert calls._gains("hash_sort", 1_000, wide)
 
 
 def test_weights_that_are_far_are_asked_for_where_rows_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calls, "cache_bytes", lambda level: 0)
     kernel, rule = epochs.get("logistic", "adagrad"), get_rule("adagrad")
 
-    def asks(entries: int, batch_rows: int, is_direct: bool = False, sums: str = "placed") -> bool:
+    def asks(entries: int, batch_rows: int, is_in_place: bool = False, sums: str = "dense_table") -> bool:
         case = random_case(10, 500, 10 * entries, 1)
         names = [name for name, _, _ in kernel.parsed]
         made = dict(zip(names, kernel.arguments(case), strict=True)) | {"batch_rows": batch_rows}
-        return calls._is_far(calls.Call.of(rule, "lazy", tuple(made.values())), is_direct, sums)[1]
+        return calls._is_far(calls.Call.of(rule, "lazy", tuple(made.values())), is_in_place, sums)[1]
 
     monkeypatch.setattr(calls, "gathers_by_loads", lambda: True)
     assert asks(calls.FEW_ENTRIES - 1, 3)
     assert not asks(calls.FEW_ENTRIES, 3)
     assert asks(calls.FEW_ENTRIES, 1)
-    assert asks(calls.FEW_ENTRIES, 3, is_direct=True)
+    assert asks(calls.FEW_ENTRIES, 3, is_in_place=True)
     assert not asks(calls.FEW_ENTRIES_AT_ONCE, 1)
-    assert asks(calls.FEW_ENTRIES, 3, sums="scattered")
+    assert asks(calls.FEW_ENTRIES, 3, sums="dense_list")
     monkeypatch.setattr(calls, "gathers_by_loads", lambda: False)
-    assert not asks(calls.FEW_ENTRIES, 3, sums="scattered")
+    assert not asks(calls.FEW_ENTRIES, 3, sums="dense_list")
 
 
 def test_a_way_or_steps_that_there_are_not_are_refused() -> None:
@@ -262,9 +262,9 @@ def test_sums_at_places_of_columns_have_the_bits_of_sums_that_are_listed(
 ) -> None:
     share_out(monkeypatch, serial)
     kernel, case = epochs.get("logistic", "adagrad"), random_case(60, features, entries, 3)
-    assert placed.suits(entries * 17 // 60, features, 3)
+    assert dense_table.suits(entries * 17 // 60, features, 3)
     at_places = assert_as_defined(kernel, case, batch_rows=17)
-    monkeypatch.setattr(placed, "suits", lambda *sizes: False)
+    monkeypatch.setattr(dense_table, "suits", lambda *sizes: False)
     assert same_bits(at_places, assert_as_defined(kernel, case, batch_rows=17))
 
 
@@ -275,7 +275,7 @@ WIDE = 67
 @pytest.fixture
 def by_column(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few columns are no reason to sum wide rows at their places."""
-    monkeypatch.setattr(placed, "suits", lambda *sizes: False)
+    monkeypatch.setattr(dense_table, "suits", lambda *sizes: False)
 
 
 @pytest.mark.parametrize("name", ADVERSARIAL)
@@ -314,10 +314,10 @@ def test_wide_rows_have_the_same_bits_on_any_number_of_threads(monkeypatch: pyte
 
 
 def test_sums_have_places_where_columns_are_few_for_the_entries_of_a_batch() -> None:
-    assert placed.suits(entries=1024, columns=touched.DIRECT, width=1)
-    assert not placed.suits(entries=1024, columns=touched.DIRECT, width=2)
-    assert not placed.suits(entries=10, columns=touched.DIRECT, width=1)
-    assert placed.suits(entries=touched.DIRECT, columns=touched.DIRECT, width=4)
+    assert dense_table.suits(entries=1024, columns=touched.DIRECT, width=1)
+    assert not dense_table.suits(entries=1024, columns=touched.DIRECT, width=2)
+    assert not dense_table.suits(entries=10, columns=touched.DIRECT, width=1)
+    assert dense_table.suits(entries=touched.DIRECT, columns=touched.DIRECT, width=4)
 
 
 @pytest.mark.parametrize("serial", [False, None])
@@ -435,7 +435,7 @@ def test_the_cost_is_that_of_a_batch() -> None:
 def test_a_second_call_compiles_nothing() -> None:
     kernel = epochs.get("logistic", "adagrad")
     kernel.cpu(*kernel.arguments(CASES["plain"]))
-    loop = calls.make_serial(calls.programs_for("adagrad", 3, 4, 5), "logistic", "placed")
+    loop = calls.make_serial(calls.programs_for("adagrad", 3, 4, 5), "logistic", "dense_table")
     before = len(loop.signatures)
     kernel.cpu(*kernel.arguments(random_case(13, 17, 70, 3, seed=2)))
     assert len(loop.signatures) == before == 1

@@ -2,7 +2,7 @@
 
 Each entry is added at the place of its column, which is put into the list the first time: a mark of a byte tells, so
 that no column is looked for and nothing is guessed. Of one output the sum is the mark: it is not zero, or negative zero
-where its entries cancel. Sums of a column have the order of its entries, as listed ones do.
+where its entries cancel. Sums of a column have the order of its entries, as in a hash list.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ import numpy as np
 
 from kernels.aligned import LINE
 from kernels.code_cache import inlined
-from kernels.epochs.placed import table
+from kernels.epochs.dense_table import table
 from kernels.epochs.programs import Programs
 from kernels.epochs.touched import DIRECT
 from kernels.vector.lanes import emit_row, prefetch
@@ -21,7 +21,7 @@ SUMS_AHEAD = 2
 """Rows between asking for the sums and marks of a row's columns, and their use, where these are far."""
 
 PLACES = 10
-"""Places for each entry of a batch from which on: with fewer it is faster to look through the marks of all (`placed`).
+"""Places for each entry of a batch from which on: with fewer it is faster to look through all marks (`dense_table`).
 Measured on a core of an EPYC 9004, N = 1, 4 to 1,024 rows a batch in 2,000 to 30,000 columns, SGD and AdaGrad: at 5
 places an entry this takes 1.2 to 1.4 times as long, at 10 to 11 as long, at 20 to 43 it takes 0.4 to 0.7 times."""
 
@@ -29,7 +29,7 @@ CLEARED = 4
 """Places for each entry of a call at most, where there are many: then the time to clear them does not count."""
 
 
-class Scattered(NamedTuple):
+class DenseList(NamedTuple):
     """`sums` [D, N] and `marks` [D], all zero between batches; the `columns` int64 [most + 1] that are touched, and how
     many these are, `counts` int64 [1].
 
@@ -43,9 +43,9 @@ class Scattered(NamedTuple):
 
 
 @inlined
-def scattered_of(parts):
-    """Return a `Scattered` built from the tuple of its fields, inside compiled code."""
-    return Scattered(*parts)
+def dense_list_of(parts):
+    """Return a `DenseList` built from the tuple of its fields, inside compiled code."""
+    return DenseList(*parts)
 
 
 def suits(entries: int, batches: int, weights: np.ndarray) -> bool:
@@ -57,8 +57,8 @@ def suits(entries: int, batches: int, weights: np.ndarray) -> bool:
     return weights.shape[1] * weights.itemsize <= LINE and weights.size > PLACES * entries and is_cleared_soon
 
 
-def scattered_for(most: int, weights: np.ndarray, marks_itself: bool) -> Scattered:
-    """Allocate a zeroed `Scattered` for batches of at most `most` entries and weights [D, N].
+def dense_list_for(most: int, weights: np.ndarray, marks_itself: bool) -> DenseList:
+    """Allocate a zeroed `DenseList` for batches of at most `most` entries and weights [D, N].
 
     `marks_itself` (one output): `marks` are the bits of the sums, as integers in the same memory.
     """
@@ -67,22 +67,22 @@ def scattered_for(most: int, weights: np.ndarray, marks_itself: bool) -> Scatter
     sums[...] = 0
     listed = np.empty(min(most, columns) + 1, np.int64)
     marks = sums.reshape(-1).view(f"i{sums.itemsize}") if marks_itself else np.zeros(columns, np.uint8)
-    return Scattered(sums, marks, listed, np.zeros(1, np.int64))
+    return DenseList(sums, marks, listed, np.zeros(1, np.int64))
 
 
 def make_gather_one(programs: Programs) -> Callable:
-    """Return compiled gather(rows, order, first, last, slope, is_far, scattered), as `make_gather`, for one output.
+    """Return compiled gather(rows, order, first, last, slope, is_far, dense_list), as `make_gather`, for one output.
 
     A nonzero sum (or negative zero) marks an active column. `programs` is unused.
     """
 
-    def gather(rows, order, first, last, slope, is_far, scattered):
+    def gather(rows, order, first, last, slope, is_far, dense_list):
         """Add X[order[first:last]].T @ slope to the sums [D, 1]; return the count of active columns.
 
-        These are written to scattered.columns in order of first use. A sum that cancels to 0 becomes negative zero.
+        These are written to dense_list.columns in order of first use. A sum that cancels to 0 becomes negative zero.
         is_far[1]: prefetch sums.
         """
-        sums, marks, columns, _ = scattered
+        sums, marks, columns, _ = dense_list
         count, cancelled = np.uint64(0), marks.dtype.type(np.iinfo(marks.dtype).min)  # the bits of negative zero
         for place in range(first, last):
             if is_far[1] and place + SUMS_AHEAD < last:
@@ -104,22 +104,22 @@ def make_gather_one(programs: Programs) -> Callable:
 
 
 def make_gather(programs: Programs) -> Callable:
-    """Return compiled gather(rows, order, first, last, slope, is_far, scattered) that adds a batch's gradient up.
+    """Return compiled gather(rows, order, first, last, slope, is_far, dense_list) that adds a batch's gradient up.
 
-    It adds X[order[first:last]].T @ slope to the sums [D, N] of `scattered`, lists the active columns, and returns
+    It adds X[order[first:last]].T @ slope to the sums [D, N] of `dense_list`, lists the active columns, and returns
     their count.
     """
     if programs.marked:
         return make_gather_one(programs)
     add = programs.add
 
-    def gather(rows, order, first, last, slope, is_far, scattered):
+    def gather(rows, order, first, last, slope, is_far, dense_list):
         """Add X[order[first:last]].T @ slope to the sums [D, N]; return the count of active columns.
 
-        These are written to scattered.columns in order of first use and marked with 1. is_far[1]: prefetch sums and
+        These are written to dense_list.columns in order of first use and marked with 1. is_far[1]: prefetch sums and
         marks.
         """
-        sums, marks, columns, _ = scattered
+        sums, marks, columns, _ = dense_list
         width, count = slope.shape[1], np.uint64(0)
         for place in range(first, last):
             if is_far[1] and place + SUMS_AHEAD < last:
@@ -167,14 +167,14 @@ def make_step(programs: Programs) -> Callable:
 
     The sums and marks are then zeroed.
     """
-    steps, marks_itself = programs.steps_placed, bool(programs.marked)
+    steps, marks_itself = programs.steps_dense, bool(programs.marked)
 
-    def step(owner, parts, stepped, settings, at, scattered, batch):
+    def step(owner, parts, stepped, settings, at, dense_list, batch):
         """Update rows of weights and states of the counts[0] listed columns in place; zero their sums and marks.
 
         `settings` [steps, K] is read at row `at`; `owner`, `parts` and `batch` are unused.
         """
-        sums, marks, columns, counts = scattered
+        sums, marks, columns, counts = dense_list
         count, width = counts[0], sums.shape[1]
         emit_row(steps, 0, width, (count, *stepped, columns, sums, settings, at))
         if not marks_itself:

@@ -1,7 +1,7 @@
 """The gradient of a batch in sums that have a place for every column, where there are few columns for its entries.
 
 Each entry is added at the place of its column, which is marked; no column is searched for. Then the marked columns are
-stepped in ascending order, `STRETCH` columns at a time: first the sums of the parts of the batch are added in the order
+stepped in ascending order, `CHUNK` columns at a time: first the sums of the parts of the batch are added in the order
 of the parts, and cleared. With one output, neighbouring columns are stepped as a vector, in which unmarked ones are
 masked.
 """
@@ -27,11 +27,11 @@ ROWS, ENTRIES = 128, 24 * 1024
 """Rows of a block that has its scores, its slopes and its sums before the next one, and entries from which on it has no
 further row: some 200 KB of X, which the cache of a core still has when it is read for the second time."""
 
-STRETCH = 512
-"""Columns of a stretch, whose sums lie in a core's nearest cache."""
+CHUNK = 512
+"""Columns of a chunk, whose sums lie in a core's nearest cache."""
 
 
-class Placed(NamedTuple):
+class DenseTable(NamedTuple):
     """`sums` [P * places, N] and `marks` uint8 [P, places] of each part, all zero between batches; `columns` int64
     [P, 512], those of a chunk that are marked, of its owner. Places are the columns, and more up to whole chunks.
     """
@@ -42,9 +42,9 @@ class Placed(NamedTuple):
 
 
 @inlined
-def placed_of(parts):
-    """Return a `Placed` built from the tuple of its fields, inside compiled code."""
-    return Placed(*parts)
+def dense_table_of(parts):
+    """Return a `DenseTable` built from the tuple of its fields, inside compiled code."""
+    return DenseTable(*parts)
 
 
 def suits(entries: int, columns: int, width: int) -> bool:
@@ -62,33 +62,33 @@ def table(rows: int, width: int, dtype: np.dtype) -> np.ndarray:
     return reused.empty(rows * width, dtype).reshape(rows, width)
 
 
-def placed_for(parts: int, weights: np.ndarray) -> Placed:
-    """Allocate a `Placed` for `parts` threads and weights [D, N]: sums and marks zero, columns uninitialised."""
+def dense_table_for(parts: int, weights: np.ndarray) -> DenseTable:
+    """Allocate a `DenseTable` for `parts` threads and weights [D, N]: sums and marks zero, columns uninitialised."""
     columns, width = weights.shape
-    places = -(-columns // STRETCH) * STRETCH
+    places = -(-columns // CHUNK) * CHUNK
     sums = table(parts * places, width, weights.dtype)
     sums[...] = 0
-    return Placed(sums, np.zeros((parts, places), np.uint8), np.empty((parts, STRETCH), np.int64))
+    return DenseTable(sums, np.zeros((parts, places), np.uint8), np.empty((parts, CHUNK), np.int64))
 
 
 def make_gather(programs: Programs) -> Callable:
-    """Return compiled gather(part, rows, order, first, last, slope, placed) -> None for sums of one thread.
+    """Return compiled gather(part, rows, order, first, last, slope, dense_table) -> None for sums of one thread.
 
-    It adds X[order[first:last]].T @ slope to the sums of thread `part` in `placed` and marks the active columns.
+    It adds X[order[first:last]].T @ slope to the sums of thread `part` in `dense_table` and marks the active columns.
     """
     add = programs.add_entries
 
-    def gather(part, rows, order, first, last, slope, placed):
+    def gather(part, rows, order, first, last, slope, dense_table):
         """Add X[order[first:last]].T @ slope to the sums of part `part` and mark its active columns, in place.
 
-        `slope` [last - first, N] is the gradient of the scores; `placed` a `Placed`.
+        `slope` [last - first, N] is the gradient of the scores; `dense_table` a `DenseTable`.
         """
-        width, marks = slope.shape[1], placed.marks[part]
+        width, marks = slope.shape[1], dense_table.marks[part]
         base = part * marks.size
         for place in range(first, last):
             row = np.uint64(order[place])
             start, stop = np.int64(rows.indptr[row]), np.int64(rows.indptr[row + np.uint64(1)])
-            operands = (stop, rows.indices, rows.data, slope, place - first, placed.sums, base, marks)
+            operands = (stop, rows.indices, rows.data, slope, place - first, dense_table.sums, base, marks)
             emit_row(add, start, width, operands)
 
     return inlined(gather)
@@ -138,33 +138,33 @@ def make_pass(programs: Programs, forward: Callable) -> Callable:
 
 
 @inlined
-def add_up(start, parts, placed):
-    """Add the sums and marks of parts 1.. for columns start..start + STRETCH - 1 to those of part 0.
+def add_up(start, parts, dense_table):
+    """Add the sums and marks of parts 1.. for columns start..start + CHUNK - 1 to those of part 0.
 
     Zero the others.
     """
-    places, width = placed.marks.shape[1], placed.sums.shape[1]
-    sums, marks = placed.sums[start : start + STRETCH], placed.marks[0, start : start + STRETCH]
+    places, width = dense_table.marks.shape[1], dense_table.sums.shape[1]
+    sums, marks = dense_table.sums[start : start + CHUNK], dense_table.marks[0, start : start + CHUNK]
     for part in range(1, parts):
-        others = placed.sums[part * places + start : part * places + start + STRETCH]
-        marks_others = placed.marks[part, start : start + STRETCH]
-        for place in range(STRETCH):
+        others = dense_table.sums[part * places + start : part * places + start + CHUNK]
+        marks_others = dense_table.marks[part, start : start + CHUNK]
+        for place in range(CHUNK):
             marks[place] |= marks_others[place]
             marks_others[place] = 0
-        for place in range(STRETCH):
+        for place in range(CHUNK):
             for n in range(width):
                 sums[place, n] += others[place, n]
                 others[place, n] = 0
 
 
 @inlined
-def list_marked(start, owner, placed):
-    """Write the marked columns start..start + STRETCH - 1 to placed.columns[owner], zero their marks.
+def list_marked(start, owner, dense_table):
+    """Write the marked columns start..start + CHUNK - 1 to dense_table.columns[owner], zero their marks.
 
     Return their count.
     """
-    marks, columns, count = placed.marks[0], placed.columns[owner], 0
-    for place in range(np.uint64(start), np.uint64(start + STRETCH)):
+    marks, columns, count = dense_table.marks[0], dense_table.columns[owner], 0
+    for place in range(np.uint64(start), np.uint64(start + CHUNK)):
         columns[np.uint64(count)] = place
         count += np.int64(marks[place])
         marks[place] = 0
@@ -172,7 +172,7 @@ def list_marked(start, owner, placed):
 
 
 @inlined
-def _nothing_to_add(start, parts, placed):
+def _nothing_to_add(start, parts, dense_table):
     """Do nothing, all parameters being unused: with one thread part 0 already has all sums."""
 
 
@@ -182,29 +182,29 @@ def make_step(programs: Programs, is_parallel: bool) -> Callable:
     Weights and states change in place; sums and marks are zeroed. `is_parallel` is False for one thread, which has
     nothing to add up.
     """
-    steps, marked, add = programs.steps_placed, programs.marked, add_up if is_parallel else _nothing_to_add
+    steps, marked, add = programs.steps_dense, programs.marked, add_up if is_parallel else _nothing_to_add
 
-    def step_vectors(owner, parts, stepped, settings, at, placed, batch):
+    def step_vectors(owner, parts, stepped, settings, at, dense_table, batch):
         """Update the marked weights [D, 1] and states `stepped` of chunks owner, owner + parts, ...
 
-        In place by their sums. `owner` is the thread of `parts`. Sums and marks in `placed` are zeroed; `settings`
+        In place by their sums. `owner` is the thread of `parts`. Sums and marks in `dense_table` are zeroed; `settings`
         [steps, K] is read at row `at`; `batch` is unused.
         """
-        marks = placed.marks[0]
-        for start in range(owner * STRETCH, marks.size, parts * STRETCH):
-            add(start, parts, placed)
-            emit_row(marked, start, 1, (start + STRETCH, *stepped, marks, placed.sums, settings, at))
+        marks = dense_table.marks[0]
+        for start in range(owner * CHUNK, marks.size, parts * CHUNK):
+            add(start, parts, dense_table)
+            emit_row(marked, start, 1, (start + CHUNK, *stepped, marks, dense_table.sums, settings, at))
 
-    def step_rows(owner, parts, stepped, settings, at, placed, batch):
+    def step_rows(owner, parts, stepped, settings, at, dense_table, batch):
         """Update the marked rows of weights and states `stepped` of chunks owner, owner + parts, ...
 
-        In place by their sums. `owner` is the thread of `parts`. Sums and marks in `placed` are zeroed; `settings`
+        In place by their sums. `owner` is the thread of `parts`. Sums and marks in `dense_table` are zeroed; `settings`
         [steps, K] is read at row `at`; `batch` is unused.
         """
-        columns, width = placed.columns[owner], placed.sums.shape[1]
-        for start in range(owner * STRETCH, placed.marks.shape[1], parts * STRETCH):
-            add(start, parts, placed)
-            count = list_marked(start, owner, placed)
-            emit_row(steps, 0, width, (count, *stepped, columns, placed.sums, settings, at))
+        columns, width = dense_table.columns[owner], dense_table.sums.shape[1]
+        for start in range(owner * CHUNK, dense_table.marks.shape[1], parts * CHUNK):
+            add(start, parts, dense_table)
+            count = list_marked(start, owner, dense_table)
+            emit_row(steps, 0, width, (count, *stepped, columns, dense_table.sums, settings, at))
 
     return inlined(step_vectors if marked else step_rows)

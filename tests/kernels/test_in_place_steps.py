@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kernels import Case, Kernel, epochs, threads
-from kernels.epochs import calls, loops, placed
+from kernels.epochs import calls, dense_table, loops
 from kernels.rules import steps
 from kernels.rules.rule import get_rule
 from tests.kernels.test_epochs import ADVERSARIAL, adversarial, assert_as_defined
@@ -35,9 +35,9 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.fixture
-def never_placed(monkeypatch: pytest.MonkeyPatch) -> None:
+def never_dense_table(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few columns are no reason to sum a gradient."""
-    monkeypatch.setattr(placed, "suits", lambda *sizes: False)
+    monkeypatch.setattr(dense_table, "suits", lambda *sizes: False)
 
 
 def plain(kernel: Kernel, case: Case) -> dict[str, np.ndarray]:
@@ -54,20 +54,20 @@ def plain(kernel: Kernel, case: Case) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("serial", [False, None])
 @pytest.mark.parametrize("way", ["lazy", "standard"])
 @pytest.mark.parametrize("name", ADVERSARIAL)
-@pytest.mark.usefixtures("never_placed")
+@pytest.mark.usefixtures("never_dense_table")
 def test_adversarial_rows_are_stepped_as_the_definition_says(
     name: str, way: str, serial: bool | None, monkeypatch: pytest.MonkeyPatch, taken: list[str]
 ) -> None:
     share_out(monkeypatch, serial)
     kernel, case = epochs.get("logistic", "sgd", way), adversarial(name)
     assert_as_defined(kernel, case, **plain(kernel, case))
-    assert set(taken) <= {"direct"}
+    assert set(taken) <= {"in_place"}
 
 
 @pytest.mark.covering(targets=lambda case: {("width", case["width"]), ("serial", case["serial"])})
 @pytest.mark.parametrize("serial", [False, None])
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.usefixtures("never_placed")
+@pytest.mark.usefixtures("never_dense_table")
 def test_rows_of_any_width_and_batches_of_any_size(
     width: int, serial: bool | None, monkeypatch: pytest.MonkeyPatch, taken: list[str]
 ) -> None:
@@ -76,11 +76,11 @@ def test_rows_of_any_width_and_batches_of_any_size(
     kernel, case = epochs.get(loss, "sgd"), random_case(60, 90, 700, width)
     for batch_rows in (1, 7, 100):
         assert_as_defined(kernel, case, batch_rows=batch_rows, **plain(kernel, case))
-    assert taken == ["direct"] * 3
+    assert taken == ["in_place"] * 3
 
 
 @pytest.mark.parametrize("name", ADVERSARIAL)
-@pytest.mark.usefixtures("never_placed")
+@pytest.mark.usefixtures("never_dense_table")
 def test_the_bits_are_the_same_on_any_number_of_threads(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
     kernel, case = epochs.get("logistic", "sgd"), adversarial(name)
@@ -92,12 +92,12 @@ def test_the_bits_are_the_same_on_any_number_of_threads(name: str, monkeypatch: 
 
 def test_columns_are_shared_out_by_their_entries_in_whole_lines() -> None:
     weights = np.zeros((1000, 1), np.float32)
-    even = loops.direct_for(2, np.arange(1000, dtype=np.int32), weights).bounds
+    even = loops.in_place_for(2, np.arange(1000, dtype=np.int32), weights).bounds
     assert even.tolist() == [0, 496, 1000]
-    heavy = loops.direct_for(2, np.repeat(np.int32([3, 700]), [900, 100]), weights).bounds
+    heavy = loops.in_place_for(2, np.repeat(np.int32([3, 700]), [900, 100]), weights).bounds
     assert heavy.tolist() == [0, 0, 1000]  # one column has most entries: nothing to share
-    assert loops.direct_for(3, np.zeros(0, np.int32), weights).bounds.tolist() == [0, 0, 0, 1000]
-    assert loops.direct_for(1, np.arange(9), weights).bounds.tolist() == [0, 1000]
+    assert loops.in_place_for(3, np.zeros(0, np.int32), weights).bounds.tolist() == [0, 0, 0, 1000]
+    assert loops.in_place_for(1, np.arange(9), weights).bounds.tolist() == [0, 1000]
 
 
 def test_only_linear_rules_whose_step_without_gradient_changes_nothing_are_stepped_so() -> None:
@@ -111,8 +111,8 @@ def test_only_linear_rules_whose_step_without_gradient_changes_nothing_are_stepp
 def test_several_threads_sum_for_few_columns_and_step_at_once_else(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel, case = epochs.get("logistic", "sgd"), random_case(60, 900, 4000, 1)
     call = calls.Call.of(get_rule("sgd"), "lazy", kernel.arguments(case))
-    assert calls._sums(call, 4000, 1, True) == "direct"
-    assert calls._sums(call, 4000, 2, True) == "placed"
-    assert calls._sums(call, 4000, 2, False) == "placed"
+    assert calls._sums(call, 4000, 1, True) == "in_place"
+    assert calls._sums(call, 4000, 2, True) == "dense_table"
+    assert calls._sums(call, 4000, 2, False) == "dense_table"
     monkeypatch.setattr(calls, "cache_bytes", lambda level: 0)
-    assert calls._sums(call, 4000, 2, True) == "direct"
+    assert calls._sums(call, 4000, 2, True) == "in_place"
