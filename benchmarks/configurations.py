@@ -22,7 +22,7 @@ from benchmarks.steps_pytorch import SharedLoop, list_pytorch_candidates, list_t
 from kernels import devices, plan
 from kernels.devices import Device
 from kernels.gpu import indices as on_device
-from kernels.gpu.slots import Room, Step
+from kernels.gpu.slots import Capacity, Step
 from kernels.plan import BatchPlan
 from kernels.sessions import CudaSession, Session
 from workbench import executor, formats, graph, ops, optimizers
@@ -71,8 +71,8 @@ class CudaGraph(_OnDevice):
         batches = problem.batches
         most = max(batch.indices.size for batch in batches), max(np.unique(batch.indices).size for batch in batches)
         self.arrays = [session.device.put(table) for table in problem.tables]
-        room = Room(batches[0].R, *most)
-        self.made = Step(session, problem.optimizer, self.arrays, room, "squared", slots=len(batches))
+        capacity = Capacity(batches[0].R, *most)
+        self.made = Step(session, problem.optimizer, self.arrays, capacity, "squared", slots=len(batches))
 
     def prepare(self, number: int) -> int:
         """Plan batch `number` on the host, queue the copies into its slot, and return `number`."""

@@ -24,16 +24,16 @@ BYTE = ctypes.c_char
 def empty(shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
     """Return a C-contiguous uninitialised array that starts at a cache line, else as `numpy.empty`."""
     dtype = np.dtype(dtype)
-    room = np.empty(math.prod(shape) * dtype.itemsize + LINE, np.uint8)
-    first = -ctypes.addressof(BYTE.from_buffer(room.data)) % LINE  # as room.ctypes.data, in a quarter of its time
-    return np.ndarray(shape, dtype, room, first)
+    memory = np.empty(math.prod(shape) * dtype.itemsize + LINE, np.uint8)
+    first = -ctypes.addressof(BYTE.from_buffer(memory.data)) % LINE  # as memory.ctypes.data, in a quarter of its time
+    return np.ndarray(shape, dtype, memory, first)
 
 
 def zeros(shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
     """Return a C-contiguous array of zeros that starts at a cache line; pages of memory are allocated when written."""
     dtype = np.dtype(dtype)
-    room = np.zeros(math.prod(shape) * dtype.itemsize + LINE, np.uint8)
-    return np.ndarray(shape, dtype, room, -ctypes.addressof(BYTE.from_buffer(room.data)) % LINE)
+    memory = np.zeros(math.prod(shape) * dtype.itemsize + LINE, np.uint8)
+    return np.ndarray(shape, dtype, memory, -ctypes.addressof(BYTE.from_buffer(memory.data)) % LINE)
 
 
 def copy(array: np.ndarray, dtype: DTypeLike | None = None) -> np.ndarray:

@@ -32,11 +32,11 @@ from kernels.operands import (
     NO_LIMIT,
     KernelError,
     check_operands,
-    order_fault,
-    range_fault,
+    order_error,
+    range_error,
     refuse_values,
-    repeated_fault,
-    starts_fault,
+    repeated_error,
+    starts_error,
     values_check,
 )
 from kernels.registry import register
@@ -79,20 +79,20 @@ class Content:
         operand = args[self.source]
         return self.more + int(operand if self.axis is None else operand.shape[self.axis])
 
-    def fault(self, args: Sequence[Any]) -> str:
+    def problem(self, args: Sequence[Any]) -> str:
         """Return a message about the first invalid element of this operand in `args`; "" if its contents are valid."""
         array, limit = args[self.place], self.limit(args)
         if self.sign == "^":
             anywhere = self.source is None and array.size
             entries = int(array[-1]) if anywhere else limit
-            return "" if structure.rises(array, entries) else starts_fault(self.name, array, max(entries, 0))
+            return "" if structure.rises(array, entries) else starts_error(self.name, array, max(entries, 0))
         if self.sign == "<":
-            return "" if structure.in_range(array, limit) else range_fault(self.name, array, limit)
+            return "" if structure.in_range(array, limit) else range_error(self.name, array, limit)
         if structure.is_rising(array, limit):
             return ""
         if not structure.in_range(array, limit):
-            return range_fault(self.name, array, limit)
-        return repeated_fault(self.name, array) if self.sign == "<!" else order_fault(self.name, array)
+            return range_error(self.name, array, limit)
+        return repeated_error(self.name, array) if self.sign == "<!" else order_error(self.name, array)
 
 
 def contents(operands: Sequence[tuple[str, str, tuple, str]]) -> tuple[Content, ...]:
@@ -124,22 +124,22 @@ def checker(declared: Sequence[Content]) -> Callable[[Sequence[Any]], str]:
     first = {content.sign: content for content in reversed(declared)}
     starts, indices = first.get("^"), first.get("<")
     if starts is None or indices is None or (starts.source, starts.axis, starts.more) != (indices.place, 0, 0):
-        return functools.partial(_first_fault, declared)
+        return functools.partial(_first_problem, declared)
     others = [content for content in declared if content not in (starts, indices)]
     places, limit = (starts.place, indices.place), indices.limit
 
-    def fault(args: Sequence[Any]) -> str:
+    def problem(args: Sequence[Any]) -> str:
         """Return a message about the first invalid content of the operands `args`; "" if all are valid."""
         is_right = structure.is_compressed(args[places[0]], args[places[1]], limit(args))
-        return _first_fault(others if is_right else declared, args)
+        return _first_problem(others if is_right else declared, args)
 
-    return fault
+    return problem
 
 
-def _first_fault(declared: Sequence[Content], args: Sequence[Any]) -> str:
+def _first_problem(declared: Sequence[Content], args: Sequence[Any]) -> str:
     """Return the message of the first invalid operand among the `declared` contents; "" if all are valid."""
     for content in declared:
-        if wrong := content.fault(args):
+        if wrong := content.problem(args):
             return wrong
     return ""
 
@@ -372,12 +372,12 @@ class Kernel:
             declared = contents(operands)
         except ValueError:
             raise KernelError(f"{self.name}: a limit in {self.operands!r} is no axis and no operand.") from None
-        fault = checker(declared)
-        object.__setattr__(self, "_raw", (self.cpu, fault))
+        problem = checker(declared)
+        object.__setattr__(self, "_raw", (self.cpu, problem))
         if self.cpu is not None:
             object.__setattr__(self, "cpu", functools.wraps(self.cpu)(lambda *args: self._checked(*args)))
         if self.prepare is not None:
-            object.__setattr__(self, "prepare", _checked_before(self, fault))
+            object.__setattr__(self, "prepare", _checked_before(self, problem))
         if self.gpu is not None:
             object.__setattr__(self, "gpu", gpu_checked(self))
 
@@ -409,7 +409,7 @@ class Kernel:
 
         It raises KernelError.
         """
-        (raw, fault), check_values = self._raw, values_check(self)
+        (raw, problem), check_values = self._raw, values_check(self)
         few = None if self.competitor_of else self.cpu_few  # a competitor takes over the fields
         if raw is None:
             raise KernelError(f"{self.name} has no CPU implementation.")
@@ -419,7 +419,7 @@ class Kernel:
             check_values(args)
             if few is not None and few(*args):
                 return None
-            if wrong := fault(args):
+            if wrong := problem(args):
                 raise KernelError(f"{self.name}: {wrong}")
             return raw(*args)
 
@@ -499,10 +499,10 @@ def _with_checks(kernel: Kernel, raw: Callable) -> Callable:
     return bounds.with_bounds_check(functools.wraps(raw)(guarded(parsed, raw, otherwise)), kernel.name)
 
 
-def _checked_before(kernel: Kernel, fault: Callable[[tuple], str]) -> Callable:
+def _checked_before(kernel: Kernel, problem: Callable[[tuple], str]) -> Callable:
     """Return the preparation of a competitor behind the validation of NumPy operands; other operands are not checked.
 
-    `fault` returns a message about invalid contents, "" if valid.
+    `problem` returns a message about invalid contents, "" if valid.
     """
     raw = kernel.prepare
     if raw is None:
@@ -515,7 +515,7 @@ def _checked_before(kernel: Kernel, fault: Callable[[tuple], str]) -> Callable:
         if all(type(array) is np.ndarray for array in arrays):
             check_operands(kernel, args)
             refuse_values(kernel, args)
-            if wrong := fault(args):
+            if wrong := problem(args):
                 raise KernelError(f"{kernel.name}: {wrong}")
         return raw(*args)
 

@@ -199,7 +199,7 @@ NO_LIMIT = 2**63 - 1
 """The limit of indices that have none."""
 
 
-def range_fault(name: str, indices: np.ndarray, limit: int) -> str:
+def range_error(name: str, indices: np.ndarray, limit: int) -> str:
     """Return the message for the first index outside [0, limit), which must exist: "rows[3] is 9, out of range.
 
     ...".
@@ -210,14 +210,14 @@ def range_fault(name: str, indices: np.ndarray, limit: int) -> str:
     return f"{name}[{at}] is {indices[at]}, out of range. Allowed: {allowed}. {advice}."
 
 
-def order_fault(name: str, indices: np.ndarray) -> str:
+def order_error(name: str, indices: np.ndarray) -> str:
     """Return the message for the first index that is not larger than the one before; there must be one."""
     at = int(np.argmax(indices[1:] <= indices[:-1])) + 1
     pair = f"{name}[{at}] is {indices[at]} and {name}[{at - 1}] is {indices[at - 1]}"
     return f"{pair}. Allowed: indices that rise, each once. Sort them with np.unique."
 
 
-def repeated_fault(name: str, indices: np.ndarray) -> str:
+def repeated_error(name: str, indices: np.ndarray) -> str:
     """Return the error for an index that occurs twice in `indices` [z] of operand `name`; "" if there is none."""
     unique, counts = np.unique(indices, return_counts=True)
     if unique.size == indices.size:
@@ -225,7 +225,7 @@ def repeated_fault(name: str, indices: np.ndarray) -> str:
     return f"{name} has {unique[np.argmax(counts > 1)]} twice. Allowed: each index once. Sum what belongs together."
 
 
-def starts_fault(name: str, starts: np.ndarray, entries: int) -> str:
+def starts_error(name: str, starts: np.ndarray, entries: int) -> str:
     """Return the error for row pointers `starts` of operand `name` that fall or do not go from 0 to `entries`."""
     advice = "Build the matrix again from its parts"
     if not starts.size or starts[0] != 0 or starts[-1] != entries:

@@ -535,9 +535,9 @@ def _build_small(starts: np.ndarray, indices: np.ndarray, n_columns: int) -> Bat
     """Compute the plan of up to 4096 entries in one compiled call; KernelError if they are invalid."""
     kind = index_type(max(indices.size, starts.size))
     found, *arrays = sorting.sort(starts, indices, n_columns, kind)
-    if found.fault == sorting.WRONG_COLUMN:
+    if found.error == sorting.WRONG_COLUMN:
         raise sorting.wrong_column(indices, n_columns)
-    if found.fault:
+    if found.error:
         raise _falling() if found.shortest_row < 0 else _wrong_length(starts, indices)
     return _small((starts.size - 1, n_columns), found, *arrays)
 

@@ -28,7 +28,7 @@ SMALL = 1 << 16
 """Bytes below which NumPy's own memory is used, which it and the C library keep."""
 
 MOST_BLOCKS = 24
-"""Blocks that a thread remembers: those of two batches, with room for gradients."""
+"""Blocks that a thread remembers: those of two batches, with space for gradients."""
 
 MOST_BYTES = 1 << 28
 """Bytes of a block that is remembered, at most."""
@@ -50,7 +50,7 @@ _kept = _Kept()
 
 def _references_unused() -> int:
     """Return `sys.getrefcount` of a block to which only the list of blocks refers, within a loop over it."""
-    return next(sys.getrefcount(room) for room, _ in [(np.empty(0), 0)])
+    return next(sys.getrefcount(memory) for memory, _ in [(np.empty(0), 0)])
 
 
 UNUSED = _references_unused()
@@ -65,8 +65,8 @@ def empty(size: int, dtype: DTypeLike) -> np.ndarray:
     nbytes = size * dtype.itemsize
     if not SMALL <= nbytes <= MOST_BYTES:
         return np.empty(size, dtype)
-    room, first = _block(nbytes)
-    return room[first : first + nbytes].view(dtype)
+    memory, first = _block(nbytes)
+    return memory[first : first + nbytes].view(dtype)
 
 
 def forget() -> None:
@@ -81,13 +81,13 @@ def _block(nbytes: int) -> tuple[np.ndarray, int]:
     """
     blocks = _kept.blocks
     for place in range(len(blocks) - 1, -1, -1):
-        room, first = blocks[place]
-        if sys.getrefcount(room) <= UNUSED and nbytes <= room.size - LINE <= WASTE * nbytes:
-            return room, first
+        memory, first = blocks[place]
+        if sys.getrefcount(memory) <= UNUSED and nbytes <= memory.size - LINE <= WASTE * nbytes:
+            return memory, first
     if len(blocks) >= MOST_BLOCKS:
         del blocks[0]
-    room = np.empty(nbytes + nbytes // 8 + LINE, np.uint8)
-    blocks.append((room, -room.ctypes.data % LINE))
+    memory = np.empty(nbytes + nbytes // 8 + LINE, np.uint8)
+    blocks.append((memory, -memory.ctypes.data % LINE))
     return blocks[-1]
 
 

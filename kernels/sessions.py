@@ -1,7 +1,7 @@
 """Sessions: what training needs of a device besides kernels: copies on a second stream, timing, dense products, memory.
 
-Work is queued in the order of the calls. Work inside `beside()` is queued on a second stream and may run concurrently.
-A stream waits for a mark in the other by `wait_for`, the host by `until`. Arrays created inside `beside()` must live
+Work is queued in the order of the calls. Work inside `second_stream()` is queued on a second stream and may run concurrently.
+A stream waits for a mark in the other by `wait_for`, the host by `until`. Arrays created inside `second_stream()` must live
 until `finish` was called after their last use: their memory is reused by the second stream, which does not wait.
 """
 
@@ -108,7 +108,7 @@ Mark = Any
 
 
 @dataclass
-class Beside:
+class SecondStream:
     """Work on the second stream: its marks by name (the last one is its end), and host memory that copies still
     read.
     """
@@ -125,7 +125,7 @@ class Session(ABC):
     """Most bytes in use at once while `watching`."""
 
     @abstractmethod
-    def beside(self) -> contextlib.AbstractContextManager[Beside]:
+    def second_stream(self) -> contextlib.AbstractContextManager[SecondStream]:
         """Return a context manager: work of its block is queued on the second stream.
 
         Adds the marks `start` and `end`.
@@ -151,7 +151,7 @@ class Session(ABC):
         """
 
     @abstractmethod
-    def copy(self, array: np.ndarray, work: Beside) -> Any:
+    def copy(self, array: np.ndarray, work: SecondStream) -> Any:
         """Queue a copy of host `array` to the device and return the device array.
 
         `work.host` keeps the source alive.
@@ -196,12 +196,12 @@ class CudaSession(Session):
         self.pool = self.cupy.get_default_memory_pool()
 
     @contextlib.contextmanager
-    def beside(self) -> Iterator[Beside]:
+    def second_stream(self) -> Iterator[SecondStream]:
         """Queue the work of the block on the second stream, also from another thread.
 
-        Yields its `Beside` with marks.
+        Yields its `SecondStream` with marks.
         """
-        work = Beside()
+        work = SecondStream()
         with self.second:
             work.marks["start"] = self.mark()
             yield work
@@ -231,7 +231,7 @@ class CudaSession(Session):
             stream = self.cupy.cuda.get_current_stream()
             target.data.copy_from_host_async(pinned.ctypes.data, pinned.nbytes, stream)
 
-    def copy(self, array: np.ndarray, work: Beside) -> Any:
+    def copy(self, array: np.ndarray, work: SecondStream) -> Any:
         """Queue a copy of `array` to the device through pinned memory, kept alive by work.host.
 
         Return the device array. From other memory the driver would wait.

@@ -42,7 +42,7 @@ WRONG_STARTS, WRONG_COLUMN = 1, 2
 class Found(NamedTuple):
     """Result of a sort: error code, active columns, entries of the fullest column, shortest and longest row."""
 
-    fault: int
+    error: int
     touched: int
     longest_run: int
     shortest_row: int
@@ -189,7 +189,7 @@ def sort(
     """Sort up to `ENTRIES` entries by column: return (found, columns, segments, rows, permutation).
 
     Row pointers are `starts` [R + 1], columns `keys` [z]; arrays as of `kernels.plan.Sorted`. `n_keys` is at most
-    `COLUMNS`; segments, rows and permutation have dtype `kind`. Invalid batches are reported by `found.fault`. O(z + R)
+    `COLUMNS`; segments, rows and permutation have dtype `kind`. Invalid batches are reported by `found.error`. O(z + R)
     per 8 bits of columns.
     """
     rows, permutation = np.empty(keys.size, kind), np.empty(keys.size, kind)

@@ -12,7 +12,7 @@ Arguments  indptr int32|int64 [T+1] - row starts; indices same type [z]; data fl
            [S, K], in a closed form float64 [2*S, 4], a tree of their matrices (`kernels.rules.missed`), up to
            the last but one of the call; first, now int, the numbers of the first of them and of the call's first step
 Writes     weights, intercept and the states of both, last; gradient, which is of zeros again; nothing else changes;
-           returns the losses, float64 [batches]: each the mean over its rows before the step, in which all count alike
+           returns the losses, float64 [batches]: each the equally weighted mean over its rows before the step
 Assumes    N >= 1; duplicates are summed, columns may be unsorted; a target out of range is refused when the batches
            before it have had their steps
 Cost       of a batch: 4*z*N flops, those of the loss and of U steps of the rule; reads z*(index+value) bytes, targets,
@@ -47,7 +47,7 @@ def reference(loss: str, rule: Rule, way: str, *args) -> np.ndarray:
 
     `args` are the operands of the kernel, `way` the strategy for inactive rows. Updates weights, states, intercept and
     `last` in place; `gradient` is zero again. Returns float64 [batches]: the mean loss of a batch before its step, in
-    which all rows count alike.
+    which all rows count equally.
     """
     call = calls.Call.of(rule, way, args)
     losses = []
@@ -127,7 +127,7 @@ def cpu(loss: str, rule: Rule, way: str, *args) -> np.ndarray:
 
     `args` are the operands of the kernel, `way` the strategy for inactive rows. Updates weights, states, intercept and
     `last` in place; `gradient` is zero again. Returns float64 [batches]: the mean loss of a batch before its step, in
-    which all rows count alike. Raises KernelError for invalid operands or targets.
+    which all rows count equally. Raises KernelError for invalid operands or targets.
     """
     return calls.run(loss, rule, calls.Call.of(rule, way, args))
 

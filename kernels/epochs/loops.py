@@ -188,7 +188,7 @@ compiled = njit(nogil=True, error_model="numpy", fastmath={"contract", "nsz"}, _
 
 
 class Rows(NamedTuple):
-    """The rows that are trained on: X in CSR form, its targets, what the loss of each counts for ([0]: all alike)."""
+    """The rows that are trained on: X in CSR form, its targets, what the loss of each counts for ([0]: all equally)."""
 
     indptr: np.ndarray
     indices: np.ndarray
@@ -324,7 +324,7 @@ def make_forward(programs: Programs, loss: str) -> Callable:
                 return total, begin + wrong
             total += part
             if rows.counts.size:
-                weigh(slope, rows.counts, order[begin:end])
+                multiply_by_counts(slope, rows.counts, order[begin:end])
         return total, -1
 
     return inlined(forward)
@@ -370,7 +370,7 @@ def take_target(out, q, targets, row):
 
 
 @inlined
-def weigh(slope, counts, order):
+def multiply_by_counts(slope, counts, order):
     """Multiply row i of `slope` [rows, N], the gradient of the scores, by counts[order[i]], in place."""
     for place in range(order.size):
         for n in range(slope.shape[1]):

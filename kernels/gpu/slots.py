@@ -28,11 +28,11 @@ from kernels.plan import BatchPlan, index_type
 from kernels.products import csr_dense
 from kernels.registry import unknown_name
 from kernels.rules.rule import get_rule
-from kernels.sessions import Beside, Mark, Session
+from kernels.sessions import Mark, SecondStream, Session
 
 
 @dataclass(frozen=True)
-class Room:
+class Capacity:
     """Sizes of the largest batch: rows R, entries z, active columns U, and known lengths of rows."""
 
     rows: int
@@ -91,13 +91,13 @@ class Targets:
 class Layout:
     """Arrays of a slot for CSR batches, their targets and their plan."""
 
-    room: Room
+    capacity: Capacity
     features: int
     targets: Targets
 
     def arrays(self) -> Kinds:
         """Return {name: (shape, dtype)} of a slot's arrays; "counted" has the numbers of active columns and of rows."""
-        rows, entries, touched = self.room.rows, self.room.entries, self.room.touched
+        rows, entries, touched = self.capacity.rows, self.capacity.entries, self.capacity.touched
         of_csr, of_plan = index_type(max(entries, self.features)), index_type(max(entries, rows))
         value = self.targets.dtype
         kinds: dict[str, tuple[tuple[int, ...], DTypeLike]]
@@ -108,9 +108,9 @@ class Layout:
         return {name: (shape, np.dtype(dtype)) for name, (shape, dtype) in kinds.items()}
 
     def refuse(self, batch: tuple[int, int, int], targets: np.ndarray) -> None:
-        """Raise KernelError for a `batch` (rows, entries, active columns) that exceeds the room or invalid targets."""
-        room = self.room.rows, self.room.entries, self.room.touched
-        if any(size > most for size, most in zip(batch, room, strict=True)):
+        """Raise KernelError for a `batch` (rows, entries, active columns) that exceeds the capacity or invalid targets."""
+        capacity = self.capacity.rows, self.capacity.entries, self.capacity.touched
+        if any(size > most for size, most in zip(batch, capacity, strict=True)):
             raise KernelError(
                 f"A batch with {batch[0]} rows, {batch[1]} entries and {batch[2]} active columns came; there is room "
                 f"for {room[0]}, {room[1]} and {room[2]}. Make the step with more room."
@@ -163,7 +163,7 @@ class Slot:
         """Return the bytes that the arrays of the slot take on the device."""
         return sum(array.nbytes for array in self.arrays.values())
 
-    def copy(self, count: int, make: Callable[[], dict[str, np.ndarray]]) -> Beside:
+    def copy(self, count: int, make: Callable[[], dict[str, np.ndarray]]) -> SecondStream:
         """Queue copies of the host arrays `make()` returns, by name, as a batch of `count` rows.
 
         Return the queued work. Through pinned memory, so the host may change its arrays at once. Steps queued before
@@ -171,7 +171,7 @@ class Slot:
         for values of another dtype.
         """
         host = self.buffers.take()
-        with self.session.beside() as work:
+        with self.session.second_stream() as work:
             self.session.wait_for(self.used)
             work.marks["start"] = self.session.mark()
             arrays = make()
@@ -201,7 +201,7 @@ class CsrSlot(Slot):
 
     def load(
         self, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, targets: np.ndarray, plan: BatchPlan
-    ) -> Beside:
+    ) -> SecondStream:
         """Queue the copies of a CSR batch of the host and of its plan to the device.
 
         Return the queued work, as `Slot.copy`. `indptr` [R + 1] may start above zero, as in a slice of rows; indices
@@ -213,7 +213,7 @@ class CsrSlot(Slot):
 
         def arrays() -> dict[str, np.ndarray]:
             """Return the arrays to copy, by name; row starts are padded to the slot's rows by the count of entries."""
-            starts = np.append(indptr - indptr[0], np.full(self.layout.room.rows - count, indices.size))
+            starts = np.append(indptr - indptr[0], np.full(self.layout.capacity.rows - count, indices.size))
             arrays = {"indptr": starts, "indices": indices, "data": data, "targets": targets}
             arrays |= {"columns": plan.columns, "segments": plan.segments, "rows": plan.rows}
             return arrays | {"values": plan.in_order(data), "counted": np.array([plan.touched, count])}
@@ -225,7 +225,7 @@ class CsrSlot(Slot):
 class DenseSlot(Slot):
     """A slot for dense batches, with a `DenseLayout`."""
 
-    def load(self, x: np.ndarray, targets: np.ndarray) -> Beside:
+    def load(self, x: np.ndarray, targets: np.ndarray) -> SecondStream:
         """Queue the copies of a dense batch of the host, as `Slot.copy`: its rows are one copy.
 
         Raises KernelError for a batch that is too large or has other columns, and for labels out of range.
@@ -383,22 +383,22 @@ class Step(InSlots[CsrSlot]):
         session: Session,
         rule: str,
         arrays: list[Any],
-        room: Room,
+        capacity: Capacity,
         loss: str = "softmax",
         slots: int = 2,
         seed: int | None = None,
     ) -> None:
-        """Allocate `slots` slots for batches of at most `room`, compile all kernels, prepare one CUDA graph each.
+        """Allocate `slots` slots for batches of at most `capacity`, compile all kernels, prepare one CUDA graph each.
 
         `arrays` are weights [D, N] and states on the device; `seed` None rounds narrow weights to nearest. Raises
         KernelError for an unknown loss or rule.
         """
         features, width = arrays[0].shape
         dtype = np.dtype(np.float32) if arrays[0].dtype.name in NARROW else arrays[0].dtype
-        super().__init__(session, rule, arrays, loss, room.rows, dtype)
+        super().__init__(session, rule, arrays, loss, capacity.rows, dtype)
         self.rounding = NEAREST if seed is None else Rounding(seed, self.device.zeros(1, np.int64))
-        self.partial = self.device.empty((2 * pieces_of(room.entries), width), dtype)  # for both sums, one by one
-        layout = Layout(room, features, Targets(width, dtype, loss == "softmax"))
+        self.partial = self.device.empty((2 * pieces_of(capacity.entries), width), dtype)  # for both sums, one by one
+        layout = Layout(capacity, features, Targets(width, dtype, loss == "softmax"))
         buffers = make_buffers(session, layout)
         self.slots = [CsrSlot(session, layout, buffers) for _ in range(slots)]
         self.queue(self.slots[0], self._whole)  # of no rows: it changes nothing, and compiles what no graph can hold
@@ -428,7 +428,7 @@ class Step(InSlots[CsrSlot]):
         of = slot.arrays
         entries = of["indices"], of["data"]
         sums = of["indptr"], entries, self.arrays[0], self.scores, self.partial
-        row_sums(csr_dense.CUDA, "csr_dense", *sums, lengths=slot.layout.room.lengths, counted=slot.counted)
+        row_sums(csr_dense.CUDA, "csr_dense", *sums, lengths=slot.layout.capacity.lengths, counted=slot.counted)
         self.launch_loss(of["targets"], slot.counted)
 
 

@@ -8,7 +8,7 @@ from kernels import Case
 from kernels.gpu import indices as gpu_plan
 from kernels.gpu import updates
 from kernels.gpu.row_sums import PIECE, UNKNOWN, Lengths
-from kernels.gpu.slots import Room
+from kernels.gpu.slots import Capacity
 from kernels.products import csr_dense, csr_dense_ones
 from kernels.rules.rule import get_rule
 from tests.support.cases import CASES, from_rows
@@ -131,8 +131,8 @@ def test_a_step_for_rows_of_one_length_is_the_same_bits_and_a_launch_less(length
     made = []
     for lengths in (UNKNOWN, Lengths(length, length)):
         monkeypatch.setattr(emulator, "launches", {})
-        room = Room(R, R * length, D, lengths)
-        step = make_step(EmulatedSession(emulator), "adagrad", start("adagrad", 4), "squared", room=room)
+        capacity = Capacity(R, R * length, D, lengths)
+        step = make_step(EmulatedSession(emulator), "adagrad", start("adagrad", 4), "squared", capacity=capacity)
         for rows in (R, 30, 0):
             load(step, 0, "squared", alike(length, rows, N=4, D=D, dtype=np.float64))
             step.run(0, *get_rule("adagrad").example)

@@ -96,7 +96,7 @@ def test_work_beside_is_of_the_second_stream_from_any_thread(cuda: FakeCuda) -> 
 
     def load() -> None:
         pinned = session.pinned(2, np.float32)
-        with session.beside() as work:
+        with session.second_stream() as work:
             session.wait_for(mark)
             session.fill(FakeArray(cuda), pinned)
         found.append(work)
@@ -115,7 +115,7 @@ def test_work_beside_is_of_the_second_stream_from_any_thread(cuda: FakeCuda) -> 
 
 def test_a_copy_keeps_the_pinned_memory_that_it_reads(cuda: FakeCuda) -> None:
     session, array = CudaSession(), np.arange(6, dtype=np.int32).reshape(2, 3)[:, ::2]
-    with session.beside() as work:
+    with session.second_stream() as work:
         session.copy(array, work)
     (pinned,) = work.host
     assert pinned.tolist() == array.tolist()

@@ -7,7 +7,7 @@ import pytest
 
 import kernels
 from kernels import KernelError, plan
-from kernels.gpu.slots import STEPS_QUEUED, Room
+from kernels.gpu.slots import STEPS_QUEUED, Capacity
 from kernels.rules.rule import get_rule
 from tests.support.cases import from_rows, random_case
 from tests.support.emulated_session import EmulatedSession, OrderError
@@ -90,7 +90,7 @@ def test_a_wait_that_is_left_out_is_found(session, name: str, is_dense: bool) ->
 
 @pytest.mark.parametrize("is_awaited", [True, False])
 def test_memory_that_goes_back_while_the_other_stream_may_be_at_it_is_found(session, is_awaited: bool) -> None:
-    with session.beside() as work:
+    with session.second_stream() as work:
         made = session.copy(np.arange(3.0), work)
     session.wait_for(work.marks["end"])
     session.device.clear(made)
@@ -124,7 +124,7 @@ def test_settings_are_sent_when_they_change(session) -> None:
 
 
 def test_a_batch_that_does_not_fit_is_refused(session) -> None:
-    step = make_step(session, "sgd", start("sgd", 4), room=Room(R, 400, 20))
+    step = make_step(session, "sgd", start("sgd", 4), capacity=Capacity(R, 400, 20))
     with pytest.raises(KernelError, match=r"500 entries and 40 active columns came; there is room for 300, 400 and"):
         load(step, 0, "softmax", batches(4)[0])
     with pytest.raises(KernelError, match="with 301 rows"):

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from kernels.sessions import Beside, Session
+from kernels.sessions import SecondStream, Session
 from tests.support.emulator.device import Emulator
 from tests.support.emulator.memory import Array
 
@@ -116,10 +116,10 @@ class EmulatedSession(Session):
             uses[self.stream] = seen[self.stream]
 
     @contextlib.contextmanager
-    def beside(self) -> Iterator[Beside]:
+    def second_stream(self) -> Iterator[SecondStream]:
         self.current.stream = "second"
         try:
-            work = Beside({"start": self.mark()})
+            work = SecondStream({"start": self.mark()})
             yield work
             work.marks["end"] = self.mark()
         finally:
@@ -151,7 +151,7 @@ class EmulatedSession(Session):
         self.copied += pinned.nbytes
         self.log.append("fill")
 
-    def copy(self, array: np.ndarray, work: Beside) -> Array:
+    def copy(self, array: np.ndarray, work: SecondStream) -> Array:
         work.host.append(array)
         self.copied += array.nbytes
         self.log.append("copy")

@@ -4,7 +4,7 @@ import numpy as np
 
 import kernels
 from kernels import Case, plan
-from kernels.gpu.slots import DenseStep, Room, Step
+from kernels.gpu.slots import Capacity, DenseStep, Step
 from kernels.rules.rule import get_rule
 from kernels.sessions import Session
 from tests.support.cases import from_rows, random_case
@@ -44,7 +44,7 @@ def start(rule: str, width: int) -> list[np.ndarray]:
 def make_step(session: Session, rule: str, arrays: list[np.ndarray], loss: str = "softmax", **more) -> Step:
     """With room for any of `batches`."""
     there = [session.device.put(array) for array in arrays]
-    return Step(session, rule, there, **{"room": Room(R, 1000, D), "loss": loss, **more})
+    return Step(session, rule, there, **{"capacity": Capacity(R, 1000, D), "loss": loss, **more})
 
 
 def step_on_cpu(rule: str, loss: str, arrays: list, case: Case, numbers: tuple) -> float:

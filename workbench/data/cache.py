@@ -85,7 +85,7 @@ def describe(name: str, **parameters: Any) -> Description:
         try:
             meta = json.loads((entry / META).read_text(encoding="utf-8"))
             return Description(Labels.of_json(meta["labels"]), meta["facts"], f"graph_{GRAPH_PARTS[0]}" in meta["sums"])
-        except (OSError, ValueError, KeyError, TypeError):  # none, or damaged: `load_or_make` makes it anew
+        except (OSError, ValueError, KeyError, TypeError):  # none, or damaged: `load_or_make` makes it again
             pass
     read = load_or_make(source, parameters) if source.is_cached else make_data_set(source, parameters)
     return Description(read.labels, read.facts, read.graph is not None)
@@ -103,7 +103,7 @@ def load_or_make(source: Source, parameters: dict[str, Any], where: Path | None 
         try:
             return _read(entry)
         except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
-            warnings.warn(f"The cached data set {entry} is damaged ({error}); it is made anew.", stacklevel=3)
+            warnings.warn(f"The cached data set {entry} is damaged ({error}); it is made again.", stacklevel=3)
             shutil.rmtree(entry, ignore_errors=True)
     dataset = make_data_set(source, parameters)
     release_heap()  # of text, parts and compiling, before rows are split and trained on
@@ -202,18 +202,18 @@ def _write(entry: Path, dataset: Dataset) -> None:
 
     An entry that another process wrote first is kept. Raises OSError if it cannot be written.
     """
-    with contextlib.suppress(FileExistsError), atomic_files.replacing_folder(entry) as beside:
+    with contextlib.suppress(FileExistsError), atomic_files.replacing_folder(entry) as folder:
         arrays = _arrays(dataset)
         for name, array in arrays.items():
-            np.save(beside / f"{name}.npy", array, allow_pickle=False)
+            np.save(folder / f"{name}.npy", array, allow_pickle=False)
         meta = {name: getattr(dataset, name) for name in ("name", "source", "licence", "facts")}
         meta |= {
             "labels": dataclasses.asdict(dataset.labels),
             "shape": dataset.x.shape,
             "sums": {name: _sum(array) for name, array in arrays.items()},
         }
-        (beside / META).write_text(json.dumps(meta, default=dict), encoding="utf-8")
-        beside.chmod(0o700)  # it has copies of what the user reads
+        (folder / META).write_text(json.dumps(meta, default=dict), encoding="utf-8")
+        folder.chmod(0o700)  # it has copies of what the user reads
 
 
 def _read(entry: Path) -> Dataset:

@@ -335,7 +335,7 @@ def parameters_like(source: Source, like: Dataset, given: dict[str, Any]) -> dic
     if "classes" not in known or "path" not in known:
         raise DataError(f"{source.name} is not read from a file; leave like= out.")
     if "features_kept" in like.facts:
-        kept = f"{like.name} has {like.features} columns that keep_features chose and numbered anew"
+        kept = f"{like.name} has {like.features} columns that keep_features chose and renumbered"
         raise DataError(f"{kept}; read the file like the set as it was before that.")
     of_like = {"features": like.features, "kind": like.kind, **like.facts.get("reread", {})}
     if like.kind != "numbers" and given.get("kind", like.kind) == like.kind:
@@ -352,7 +352,7 @@ def _original_classes(like: Dataset) -> tuple[str, ...]:
 
 
 def merge_classes_like(dataset: Dataset, like: Dataset) -> Dataset:
-    """Return `dataset` with the label meaning of `like`, by whose parameters it was read, classes merged alike.
+    """Return `dataset` with the label meaning of `like`, by whose parameters it was read, classes merged as there.
 
     It is unchanged if the caller named other classes. Raises DataError if the numbers of features differ.
     """

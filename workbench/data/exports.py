@@ -53,9 +53,9 @@ def export(dataset: Dataset | str | os.PathLike, path: str | os.PathLike, to: st
     if path.exists():
         raise DataError(f"There is already {path}; remove it, or choose another name.")
     try:
-        with atomic_files.temporary_folder(path) as room:
-            kind.write(whole, room / path.name)
-            for written in sorted(room.iterdir(), reverse=True):  # the file itself last
+        with atomic_files.temporary_folder(path) as folder:
+            kind.write(whole, folder / path.name)
+            for written in sorted(folder.iterdir(), reverse=True):  # the file itself last
                 atomic_files.rename_new(written, path.with_name(written.name))
     except FileExistsError as error:
         raise DataError(f"There is already {error.filename}; remove it, or choose another name.") from None

@@ -312,9 +312,9 @@ def is_sound_compressed(x: Any) -> bool:
         return False
     count, limit = shape if x.format == "csr" else shape[::-1]
     kind, stored = indices.dtype, indices.shape
-    alike = indptr.dtype == kind and kind in INTEGERS and data.dtype in SCIPY_VALUES
+    is_equal_type = indptr.dtype == kind and kind in INTEGERS and data.dtype in SCIPY_VALUES
     whole = indptr.shape == (count + 1,) and len(stored) == 1 and data.shape == stored
-    return alike and whole and structure.is_compressed(indptr, indices, limit)
+    return is_equal_type and whole and structure.is_compressed(indptr, indices, limit)
 
 
 def check_two_dimensions(shape: tuple[int, ...], name: str) -> None:

@@ -20,9 +20,9 @@ def _is_sound(x: Any) -> bool:
     row, col = coords
     if not (type(row) is type(col) is type(data) is np.ndarray):
         return False
-    alike = row.dtype == col.dtype and row.dtype in contract.INTEGERS and data.dtype in contract.SCIPY_VALUES
+    is_equal_type = row.dtype == col.dtype and row.dtype in contract.INTEGERS and data.dtype in contract.SCIPY_VALUES
     whole = row.ndim == 1 and row.shape == col.shape == data.shape
-    return alike and whole and structure.in_range(row, shape[0]) and structure.in_range(col, shape[1])
+    return is_equal_type and whole and structure.in_range(row, shape[0]) and structure.in_range(col, shape[1])
 
 
 def _check(x: Any, full: bool, canonical: bool) -> None:

@@ -18,10 +18,10 @@ import kernels
 from kernels import plan
 from kernels.gpu import indices, updates
 from kernels.gpu.row_sums import UNKNOWN, Lengths
-from kernels.gpu.slots import DenseStep, Room, Step
+from kernels.gpu.slots import Capacity, DenseStep, Step
 from kernels.plan import BatchPlan, row_length
 from kernels.products import csr_dense
-from kernels.sessions import Beside, CudaSession, Session
+from kernels.sessions import CudaSession, SecondStream, Session
 from workbench import data, formats, optimizers
 from workbench.data.batches import feed
 from workbench.formats import RowSparse
@@ -51,7 +51,7 @@ class DeviceBatch:
     y: Any
     plan: BatchPlan | None
     values: Any
-    work: Beside | None
+    work: SecondStream | None
     """What must have arrived before the first step reads it; None once it has."""
     seconds: dict[str, float] = field(default_factory=dict)
     """Seconds of the host: convert, plan, and all that is inside of `work`."""
@@ -74,7 +74,7 @@ class SlotBatch:
 
     rows: int
     slot: int
-    work: Beside | None
+    work: SecondStream | None
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -219,7 +219,7 @@ class ByKernel(DeviceExecution[DeviceBatch]):
 
         `timer` is unused.
         """
-        with self.session.beside() as work:
+        with self.session.second_stream() as work:
             arrays = tuple(self.session.copy(array, work) for array in arrays_of(x))
             y = self.session.copy(y, work)
             work.marks["copied"] = self.session.mark()
@@ -316,13 +316,13 @@ def most_entries(lengths: np.ndarray, batches: data.Batches | data.StoredBatches
     return int(np.repeat(longest, times)[: batches.rows].sum())
 
 
-def room_of(batches: data.Batches | data.StoredBatches, rows: int) -> Room:
+def capacity_of(batches: data.Batches | data.StoredBatches, rows: int) -> Capacity:
     """Return the buffer sizes that fit every batch of CSR data, or of stored rows, of up to `rows` rows."""
     x = batches.x if isinstance(batches.x, data.StoredRows) else formats.to_format(batches.x, "csr")
     lengths = data.row_lengths(x)
     entries, longest = most_entries(lengths, batches), int(lengths.max(initial=0))
     known = Lengths(row_length(lengths.size, x.nnz, longest), longest)
-    return Room(rows, entries, min(entries, x.shape[1]), known)
+    return Capacity(rows, entries, min(entries, x.shape[1]), known)
 
 
 @final
@@ -349,7 +349,7 @@ class InGraph(DeviceExecution[SlotBatch]):
         self.made: Step | DenseStep = (
             DenseStep(*arguments, rows, loss, slots)
             if setup.format == "dense"
-            else Step(*arguments, room_of(batches, rows), loss, slots)
+            else Step(*arguments, capacity_of(batches, rows), loss, slots)
         )
         self.turn = 0
 
@@ -500,7 +500,9 @@ class DeviceRun(Training):
             seconds, seconds_prepare = self._with_copies(work, seconds, seconds_prepare)
         return StepEvent(self.step, epoch, batch.rows, loss, seconds, seconds_prepare)
 
-    def _with_copies(self, work: Beside, seconds: dict[str, float], host: float) -> tuple[dict[str, float], float]:
+    def _with_copies(
+        self, work: SecondStream, seconds: dict[str, float], host: float
+    ) -> tuple[dict[str, float], float]:
         """Return (phases with copies and plan, if inside the step, seconds that making the batch took in all)."""
         of = work.marks
         copies, plan = (self.session.seconds(of[a], of[b]) for a, b in (("start", "copied"), ("copied", "end")))
@@ -515,7 +517,7 @@ class DeviceRun(Training):
 
     def settle(self) -> None:
         """Wait until the second stream is idle, so that memory which pending copies use can be freed."""
-        with self.session.beside() as work:
+        with self.session.second_stream() as work:
             pass
         self.session.until(work.marks["end"])  # synchronize!
 
@@ -584,7 +586,7 @@ class DeviceRun(Training):
     def scores_of(self, batch: data.Batch) -> np.ndarray:
         """Return the scores [R, N] of a batch as a host array; waits for the device."""
         x = self._in_format(batch.x)
-        with self.session.beside() as work:
+        with self.session.second_stream() as work:
             arrays = tuple(self.session.copy(array, work) for array in arrays_of(x))
             if self.setup.format == "coo":
                 arrays = coordinates(*arrays)

@@ -11,7 +11,7 @@ Arguments  x float32|float64 [T, D]; held csr: indptr int32|int64 [T+1] - row st
            [N]; settings same [S, K], what the rule's formula takes in each step, those after the last as the last;
            settings_intercept the same for the intercept
 Writes     weights, intercept and the states of both; nothing else changes; returns the losses, float64 [batches]: each
-           the mean over its rows before the step, in which all count alike
+           the mean over its rows before the step, in which all count equally
 Assumes    N >= 1; of CSR duplicates are summed, columns may be unsorted; a target out of range is refused when the
            batches before it have had their steps
 Cost       of a batch: 4*R*D*N flops, those of the loss and of D steps of the rule; reads R*D values of X as it is
@@ -452,7 +452,7 @@ def cpu(loss: str, rule: Rule, held: str, *args) -> np.ndarray:
     """Train a linear model on dense rows on the CPU: per batch scores X @ W + b, their gradient, a step of all W.
 
     `args` are the operands of the kernel. Writes weights, intercept and their states in place. Returns float64
-    [batches]: the mean loss over a batch's rows before the step, in which all count alike. Raises KernelError for
+    [batches]: the mean loss over a batch's rows before the step, in which all count equally. Raises KernelError for
     invalid lengths or targets.
     """
     return run(loss, rule, held, DenseCall.of(rule, held, args))

@@ -15,7 +15,7 @@ import numpy as np
 from kernels._compat.numba_internals import each_part, flat, layer
 from kernels.code_cache import inlined
 from kernels.epochs.dense.sources import SOURCES
-from kernels.epochs.loops import compiled, make_step_intercept, named, take_target, weigh
+from kernels.epochs.loops import compiled, make_step_intercept, multiply_by_counts, named, take_target
 from kernels.epochs.programs import UNTOUCHED, nothing, numbers_at, steps_of_intercept
 from kernels.epochs.touched import span_of
 from kernels.loss_blocks import block_of, element_of
@@ -322,7 +322,7 @@ def programs_for(rule_name: str, width: int, itemsize: int, count: int, is_far: 
 
 
 class Labels(NamedTuple):
-    """Targets of all rows, and what the loss of each counts for ([0]: all alike)."""
+    """Targets of all rows, and what the loss of each counts for ([0]: all equally)."""
 
     targets: np.ndarray
     counts: np.ndarray
@@ -430,7 +430,7 @@ def make_scores(programs: Programs, loss: str, held: str) -> Callable:
                 return total, start + first + wrong
             total += part
             if labels.counts.size:
-                weigh(slope, labels.counts, order[start + first : start + last])
+                multiply_by_counts(slope, labels.counts, order[start + first : start + last])
         return total, -1
 
     return inlined(scores_of)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kernels.code_cache import njit
-from workbench.data.files.decimal_numbers import BAD, HARD, marked, read_number, settle
+from workbench.data.files.decimal_numbers import BAD, INEXACT, parse_placeholders, placeholder, read_number
 
 ODD = [
     *("0", "-0", "+0", "00012", "1.", ".5", "-.5e-3", "1E5", "+1.5", "1e22", "1e23", "8.5e15", "0e999999999999"),
@@ -26,7 +26,7 @@ def read_lines(text, values, states, ends):
     while at < text.size:
         first = at
         value, at, states[row] = read_number(text, at)
-        values[row] = marked(first) if states[row] == HARD else value
+        values[row] = placeholder(first) if states[row] == INEXACT else value
         ends[row] = at
         while text[at] != 10:
             at += 1
@@ -38,10 +38,10 @@ def read(tokens):
     text = ("\n".join(tokens) + "\n").encode()
     values, states, ends = np.zeros(len(tokens)), np.zeros(len(tokens), np.int8), np.zeros(len(tokens), np.int64)
     read_lines(np.frombuffer(text, np.uint8), values, states, ends)
-    hard = states == HARD
-    settle(values, text)
+    inexact = states == INEXACT
+    parse_placeholders(values, text)
     starts = np.cumsum([0, *(len(token) + 1 for token in tokens)])[:-1]
-    return values, states, ends - starts, hard
+    return values, states, ends - starts, inexact
 
 
 def expect_bits_of_python(tokens):
@@ -95,8 +95,8 @@ def test_numbers_between_two_doubles_go_to_the_even_one():
 
 def test_few_numbers_are_left_to_python():
     source = random.Random(9)
-    _, _, _, hard = read([repr(source.gauss(0, 1)) for _ in range(1000)])
-    assert not hard.any()
+    _, _, _, inexact = read([repr(source.gauss(0, 1)) for _ in range(1000)])
+    assert not inexact.any()
     assert read(["1e-320"])[3].all()  # and this shows that one that is left is seen
 
 

@@ -124,7 +124,7 @@ def test_blocks_do_not_show(tmp_path, monkeypatch):
         ("1_0 |a x", "the label '1_0' is no finite number"),
         ("1:0.5 2:1 |a x", "'1:0.5 2:1' is more than a label.*costs are not read"),
         ("1 2 3 4 |a x", "'1 2 3 4' is more than a label"),
-        ("1 2 |a x", "the row has the importance '2', and rows count alike here.\nType importance=.ignored."),
+        ("1 2 |a x", "the row has the importance '2', and rows count equally here.\nType importance=.ignored."),
         ("1 1 0.5 |a x", "the row has the importance '1 0.5'"),
         ("1 |a x:red", "the value in 'x:red' is no finite number"),
         ("1 |a x:", "the value in 'x:' is no finite number"),

@@ -324,7 +324,7 @@ def _prepare_on_thread(
 
 
 class _Worker(threading.Thread):
-    """Thread that prepares the next items while the semaphore `room` allows, and signals each result or the end by the
+    """Thread that prepares the next items while the semaphore `free` allows, and signals each result or the end by the
     semaphore `made`."""
 
     def __init__(self, items: Iterable, prepare: Callable, depth: int) -> None:
@@ -334,7 +334,7 @@ class _Worker(threading.Thread):
         """
         super().__init__(name="loader", daemon=True)
         self.items, self.prepare = items, prepare
-        self.room, self.made = threading.Semaphore(depth), threading.Semaphore(0)
+        self.free, self.made = threading.Semaphore(depth), threading.Semaphore(0)
         self.results: deque = deque()
         self.error: BaseException | None = None
         self.stopped, self.seconds_wait = False, 0.0
@@ -369,7 +369,7 @@ class _Worker(threading.Thread):
 
     def _wait_for_room(self) -> bool:
         """Block until a slot is free; return False if the worker was stopped."""
-        self.room.acquire()
+        self.free.acquire()
         return not self.stopped
 
     def has_more(self) -> bool:
@@ -382,11 +382,11 @@ class _Worker(threading.Thread):
     def take(self) -> Ready:
         """Return the next result, which `has_more` has announced, and free its slot."""
         value, seconds = self.results.popleft()
-        self.room.release()
+        self.free.release()
         return Ready(value, seconds, self.seconds_wait)
 
     def stop(self) -> None:
         """Stop the thread after the item it is preparing, and wait for its end."""
         self.stopped = True
-        self.room.release()
+        self.free.release()
         self.join()

@@ -153,9 +153,9 @@ class Batches(Feed):
                 rows = order[at * self.rows : (at + at_once) * self.rows]
                 rows = rows if self.last == "keep" else rows[: rows.size // self.rows * self.rows]
             if rows.size:
-                stretch = BatchChunk(self, rows)
-                at += len(stretch)
-                yield from stretch.batches()
+                chunk = BatchChunk(self, rows)
+                at += len(chunk)
+                yield from chunk.batches()
             else:
                 yield self._alone(at, order)
                 at += 1
@@ -229,7 +229,7 @@ def _name_arrays(arrays: Any, default: str, what: str) -> dict[str, Any]:
 # memory. The batch plans of a chunk are made together, when the first of them is asked for.
 
 NUMBERS = 32 * 1024
-"""Values and indices of a stretch, in the mean: with their plans they fit a core's cache. Larger batches come alone."""
+"""Values and indices of a chunk, in the mean: with their plans they fit a core's cache. Larger batches come alone."""
 
 
 class BatchChunk:

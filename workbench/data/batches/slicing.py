@@ -44,12 +44,12 @@ class _Buffer:
         """
         self.table = aligned.empty((rows, columns), dtype)
         self.held = np.full(rows, -1)
-        self.room: Any = self.table.base  # what every view of the table refers to
+        self.memory: Any = self.table.base  # what every view of the table refers to
         self.alone = self.references()
 
     def references(self) -> int:
         """Return the reference count of the memory, which is higher while a view of it exists."""
-        return sys.getrefcount(self.room)
+        return sys.getrefcount(self.memory)
 
 
 @final

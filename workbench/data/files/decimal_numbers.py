@@ -4,7 +4,7 @@ A number of up to 19 digits is an integer times a power of ten. Where both are d
 (W. D. Clinger, How to read floating point numbers accurately, 1990). Else the integer is multiplied with 128 bits of
 the power of five (D. Lemire, Number parsing at a gigabyte per second, 2021, https://arxiv.org/abs/2101.11408), which
 decides on the bits of every normal double. What is left, denormal numbers and most with more digits, is left to Python:
-`HARD` with the position, so that the caller can do it (`settle`).
+`INEXACT` with the position, so that the caller can do it (`parse_placeholders`).
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ from numba.extending import intrinsic
 
 from kernels.code_cache import njit, njit_part
 
-BAD, EXACT, HARD = 0, 1, 2
+BAD, EXACT, INEXACT = 0, 1, 2
 """What comes of text: no number, a number, a number that Python has to read."""
 
 SPACE, NEWLINE, PLUS, MINUS, POINT, ZERO, NINE, COLON, COMMA = 32, 10, 43, 45, 46, 48, 57, 58, 44
@@ -27,7 +27,7 @@ LEAST_POWER, LARGEST_POWER = -342, 308
 MOST_EXPONENT = 1 << 20
 """Exponents are read up to here: beyond, all numbers are zero or infinite."""
 MARK = np.int64(0x7FFC << 48)
-"""Bits of a NaN, to which the position of a hard number is added; text holds no NaN."""
+"""Bits of a NaN, to which the position of an inexact number is added; text holds no NaN."""
 
 compiled = njit(nogil=True, error_model="numpy", _nrt=False)
 """Decorator of code that reads text: no arithmetic is reordered, and other threads run meanwhile.
@@ -188,10 +188,10 @@ def read_digits(text, at, number):
 def _scaled(digits, power):
     """Return (bits uint64, state) of the double nearest to digits * 10**power; `digits` is uint64 and not 0.
 
-    The state is EXACT, or HARD (bits 0) if the power is out of range or rounding cannot be decided.
+    The state is EXACT, or INEXACT (bits 0) if the power is out of range or rounding cannot be decided.
     """
     if power < LEAST_POWER or power > LARGEST_POWER:
-        return np.uint64(0), HARD
+        return np.uint64(0), INEXACT
     one, zeros = np.uint64(1), _zeros_before(digits)
     shifted = digits << zeros
     row = power - LEAST_POWER
@@ -201,13 +201,13 @@ def _scaled(digits, power):
         low += more
         high += np.uint64(more > low)
     if low == np.uint64(0xFFFFFFFFFFFFFFFF) and not -27 <= power <= 55:
-        return np.uint64(0), HARD
+        return np.uint64(0), INEXACT
     upper = high >> np.uint64(63)
     shift = upper + np.uint64(9)
     mantissa = high >> shift
     exponent = (((152170 + 65536) * power) >> 16) + 63 + np.int64(upper) - np.int64(zeros) + 1023
     if exponent <= 0 or exponent >= 0x7FF:
-        return np.uint64(0), HARD
+        return np.uint64(0), INEXACT
     if low <= one and -4 <= power <= 23 and mantissa & np.uint64(3) == one and mantissa << shift == high:
         mantissa &= ~one  # halfway between two doubles: to the even one
     mantissa = (mantissa + (mantissa & one)) >> one
@@ -215,7 +215,7 @@ def _scaled(digits, power):
         mantissa = one << np.uint64(52)
         exponent += 1
         if exponent >= 0x7FF:
-            return np.uint64(0), HARD
+            return np.uint64(0), INEXACT
     mantissa &= ~(one << np.uint64(52))
     return mantissa | (np.uint64(exponent) << np.uint64(52)), EXACT
 
@@ -224,12 +224,12 @@ def _scaled(digits, power):
 def _rounded(digits, power, is_cut):
     """Return (float64, state) of digits * 10**power; if `is_cut`, of any number whose first digits these are.
 
-    The state is EXACT, or HARD if rounding cannot be decided.
+    The state is EXACT, or INEXACT if rounding cannot be decided.
     """
     bits, state = _scaled(digits, power)
     if state == EXACT and is_cut:
         above, state = _scaled(digits + np.uint64(1), power)
-        state = HARD if above != bits else state
+        state = INEXACT if above != bits else state
     return np.uint64(bits).view(np.float64), state
 
 
@@ -238,7 +238,7 @@ def read_number(text, at):
     """Parse a decimal number at text[at:], uint8 of whole lines; return (float64, index behind it, state).
 
     A number is `[+-]digits[.digits][e[+-]digits]`, with a digit before or after the point. The state is EXACT, BAD if
-    there is none, or HARD if Python has to read it.
+    there is none, or INEXACT if Python has to read it.
     """
     sign = byte_at(text, at)
     is_negative = sign == MINUS
@@ -272,7 +272,7 @@ def read_number(text, at):
     if count > MOST_DIGITS:
         digits, power, is_cut = _first_digits(text, start, behind, power)
     if not digits:
-        return (-0.0 if is_negative else 0.0), at, HARD if is_cut else EXACT
+        return (-0.0 if is_negative else 0.0), at, INEXACT if is_cut else EXACT
     if digits <= np.uint64(1 << 53) and -22 <= power <= 22 and not is_cut:
         value = np.float64(np.int64(digits))
         value, state = (value / TENS[-power] if power < 0 else value * TENS[power]), EXACT
@@ -302,13 +302,13 @@ def _first_digits(text, start, stop, power):
 
 
 @compiled_part
-def marked(at):
-    """Return the NaN that encodes the position `at` of a hard number in its bits, which `settle` resolves."""
+def placeholder(at):
+    """Return a NaN whose bits hold the position `at` of an inexact number in the text, for `parse_placeholders`."""
     return np.int64(MARK | at).view(np.float64)
 
 
-def settle(values: np.ndarray, text: bytes) -> None:
-    """Replace each `marked` NaN in `values`, float64 [n], in place by the number at its position in `text`."""
+def parse_placeholders(values: np.ndarray, text: bytes) -> None:
+    """Replace each `placeholder` NaN in `values`, float64 [n], in place by the number at its position in `text`."""
     bits = values.view(np.int64)
     for place in np.flatnonzero(np.isnan(values)):
         at = int(bits[place] & ~MARK)

@@ -125,11 +125,11 @@ def read_market(path: str | os.PathLike) -> np.ndarray | scipy.sparse.coo_array:
     except DataError:
         raise
     except (_InvalidEntriesError, ValueError, OverflowError) as error:
-        _refuse_first_fault(path, header)
+        _refuse_first_error(path, header)
         raise DataError(f"{path} cannot be read as a Matrix Market matrix: {error}.") from None
     made = made if header.form == "array" else scipy.sparse.coo_array(made)
     if not np.isfinite(made if header.form == "array" else made.data).all():
-        _refuse_first_fault(path, header)
+        _refuse_first_error(path, header)
     return made
 
 
@@ -201,7 +201,7 @@ def _parse_sizes(line: bytes, form: str, field: str, symmetry: str, path: str | 
     return Header(form, field, symmetry, rows, columns, count, number)
 
 
-def _refuse_first_fault(path: str | os.PathLike, header: Header) -> None:
+def _refuse_first_error(path: str | os.PathLike, header: Header) -> None:
     """Read the file again and raise DataError with the first invalid line, or the wrong number of entries.
 
     Returns if none is found, or the lines exceed `header.bytes_most`.
@@ -214,8 +214,8 @@ def _refuse_first_fault(path: str | os.PathLike, header: Header) -> None:
                 if read > header.bytes_most:
                     return
                 continue
-            if fault := _fault(line.split(), header):
-                raise DataError(f"{path}:{number}: {fault}")
+            if problem := _line_error(line.split(), header):
+                raise DataError(f"{path}:{number}: {problem}")
             seen += 1
             if seen > header.entries:
                 raise DataError(f"{path}:{number}: the header claims {header.entries:,} entries, and this is one more.")
@@ -224,7 +224,7 @@ def _refuse_first_fault(path: str | os.PathLike, header: Header) -> None:
         raise DataError(f"{path} is cut off or its header is wrong: {claimed}, and it has {seen:,}.")
 
 
-def _fault(words: list[bytes], header: Header) -> str:
+def _line_error(words: list[bytes], header: Header) -> str:
     """Return what is wrong with an entry line, given as its words; "" if it is valid."""
     if len(words) != header.numbers:
         entry = {1: "a value", 2: "row column", 3: "row column value"}[header.numbers]

@@ -94,7 +94,7 @@ def make(
             return dataset_of("svmlight", x, labels, wanted, path, place, groups, reread=reread)
         except svmlight.InvalidLineError:
             is_multilabel = wanted.kind == "multilabel" or (not wanted.kind and svmlight.has_several_labels(path))
-            _refuse_fault(path, features, from_zero, is_multilabel)
+            _refuse_first_error(path, features, from_zero, is_multilabel)
             raise
 
 
@@ -184,7 +184,7 @@ def _blocks(path: str | os.PathLike, features: int | None, zero_based: bool) -> 
             if svmlight.has_several_labels(path):
                 raise DataError(f"{path} has rows with several labels; say kind = 'multilabel'.") from None
             raise DataError(
-                svmlight.first_fault(path, features, zero_based) or f"{path} cannot be read: {error}."
+                svmlight.first_error(path, features, zero_based) or f"{path} cannot be read: {error}."
             ) from None
 
 
@@ -263,14 +263,14 @@ def _groups(queries: np.ndarray, path: str | os.PathLike) -> np.ndarray | None:
     return queries
 
 
-def _refuse_fault(path: str | os.PathLike, features: int | None, zero_based: bool, several: bool) -> None:
+def _refuse_first_error(path: str | os.PathLike, features: int | None, zero_based: bool, several: bool) -> None:
     """Raise DataError for the first invalid line, with what the file looks like if it is of another kind.
 
     Returns if no line is invalid.
     """
     refuse_binary(path, "svmlight text")
-    if fault := svmlight.first_fault(path, features, zero_based, several):
-        raise DataError(f"{fault}{file_type_hint(path, 'svmlight text')}")
+    if problem := svmlight.first_error(path, features, zero_based, several):
+        raise DataError(f"{problem}{file_type_hint(path, 'svmlight text')}")
 
 
 register(Source("svmlight", make, blocks=blocks))

@@ -48,7 +48,7 @@ def make(
     with reading(path, "text"):
         documents = Documents(path, label, separator, labels, encoding, wanted.kind != NONE)
         x, words = words.columns(_pass_labels(documents, came), path)
-        y, reread = documents.labels(came), words.alike() | documents.alike()
+        y, reread = documents.labels(came), words.reading_options() | documents.reading_options()
         return dataset_of("text", x, y, wanted, path, documents.place, licence=LICENCE, reread=reread)
 
 
@@ -77,7 +77,7 @@ def blocks(
         if documents.given is not None and len(documents.given) != documents.count:
             counts = f"{documents.count} rows and {len(documents.given)} labels"
             raise DataError(f"{path} has {counts}; there must be one for each row.")
-    facts = {"duplicate_entries": 0, "reread": words.alike() | documents.alike()}
+    facts = {"duplicate_entries": 0, "reread": words.reading_options() | documents.reading_options()}
     return blocks_of_file("text", _blocks(documents, words, dtype), path, None, facts, LICENCE)
 
 

@@ -19,7 +19,7 @@ BYTES_INDEX = 4
 """Bytes of the index of an entry that was read."""
 
 
-class _Stretch(NamedTuple):
+class _Chunk(NamedTuple):
     """Rows that follow each other in an epoch: their numbers, and the csr array that they are rows `places` of."""
 
     rows: np.ndarray
@@ -105,28 +105,28 @@ class StoredBatches(Feed):
 
         The last is short, dropped or padded, by `last`.
         """
-        rows = _Rows(self._stretches(number, first * self.rows), self.x)
+        rows = _Rows(self._chunks(number, first * self.rows), self.x)
         for at in range(first, self.count(number)):
             real = min(self.rows, self.total - at * self.rows)
             parts, pad = rows.take(real), self.rows - real if self.last == "pad" else 0
             if pad:
-                opening = itertools.chain.from_iterable(self._stretches(number, 0) for _ in itertools.count())
+                opening = itertools.chain.from_iterable(self._chunks(number, 0) for _ in itertools.count())
                 parts += _Rows(opening, self.x).take(pad)
             yield self._batch(parts, pad)
 
-    def _stretches(self, number: int, first: int) -> Iterator[_Stretch]:
+    def _chunks(self, number: int, first: int) -> Iterator[_Chunk]:
         """Yield the rows of epoch `number` in order as chunks, without the `first` ones.
 
         Shuffled chunks are read whole.
         """
         if not self.shuffle:
             for start in range(first, self.total, self.rows):
-                yield _Stretch(np.arange(start, min(start + self.rows, self.total)))
+                yield _Chunk(np.arange(start, min(start + self.rows, self.total)))
             return
         order = BlockOrder(self.total, self.buffer_rows)
         for blocks, within in order.buffers(self.seed, number, first):
             held = self.x.read_runs(order.runs(blocks))
-            yield _Stretch(order.rows_of(blocks)[within], held, within)
+            yield _Chunk(order.rows_of(blocks)[within], held, within)
             del held
 
     def _batch(self, parts: list[tuple[np.ndarray, Any]], pad: int) -> Batch:
@@ -145,10 +145,10 @@ class StoredBatches(Feed):
 class _Rows:
     """Rows taken in order from consecutive chunks."""
 
-    def __init__(self, stretches: Iterator[_Stretch], x: StoredRows) -> None:
+    def __init__(self, chunks: Iterator[_Chunk], x: StoredRows) -> None:
         """Set up taking rows from the iterator of chunks; rows of chunks not in memory are read from `x`."""
-        self.stretches, self.x = stretches, x
-        self.stretch = _Stretch(np.empty(0, np.int64))
+        self.chunks, self.x = chunks, x
+        self.chunk = _Chunk(np.empty(0, np.int64))
         self.at = 0
 
     def take(self, count: int) -> list[tuple[np.ndarray, Any]]:
@@ -158,17 +158,17 @@ class _Rows:
         """
         parts = []
         while count:
-            if self.at == len(self.stretch.rows):
-                self.stretch, self.at = _Stretch(np.empty(0, np.int64)), 0  # a buffer goes before the next one comes
-                self.stretch = next(self.stretches)
-            stop = min(self.at + count, len(self.stretch.rows))
+            if self.at == len(self.chunk.rows):
+                self.chunk, self.at = _Chunk(np.empty(0, np.int64)), 0  # a buffer goes before the next one comes
+                self.chunk = next(self.chunks)
+            stop = min(self.at + count, len(self.chunk.rows))
             parts.append(self._cut(self.at, stop))
             count, self.at = count - (stop - self.at), stop
         return parts
 
     def _cut(self, start: int, stop: int) -> tuple[np.ndarray, Any]:
         """Return (row indices, CSR array) of rows start to stop - 1 of the current chunk."""
-        rows, held, places = self.stretch
+        rows, held, places = self.chunk
         if places is None:
             return rows[start:stop], self.x.read(int(rows[start]), int(rows[stop - 1]) + 1)
         return rows[start:stop], gather_rows("csr", held, places[start:stop])

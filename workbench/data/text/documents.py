@@ -113,7 +113,7 @@ class Documents:
             return self._given[1](row)
         return str(self._files[row]) if self.is_folder else place_in(self.path, encoding=self.encoding)(row)
 
-    def alike(self) -> dict[str, str]:
+    def reading_options(self) -> dict[str, str]:
         """Return the parameters by which another file is split into documents in the same way."""
         return {"label": self.label, "separator": self.separator, "encoding": self.encoding}
 

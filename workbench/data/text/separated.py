@@ -119,18 +119,18 @@ def read_columns(
             raise DataError(_wrong_count(f"{path}:{found[1]}", int(found[2]), layout)) from None
         raise DataError(f"{path} cannot be read as columns: {error}") from None
     except (ValueError, OverflowError):
-        _refuse_first_fault(path, layout, kinds, comments)
+        _refuse_first_error(path, layout, kinds, comments)
         raise
     is_right = (
         "" not in column.texts if isinstance(column, Column) else np.isfinite(column).all()
         for column in columns.values()
     )
     if not all(is_right):
-        _refuse_first_fault(path, layout, kinds, comments)
+        _refuse_first_error(path, layout, kinds, comments)
     return columns
 
 
-def _refuse_first_fault(path: str | os.PathLike, layout: Layout, kinds: Mapping[int, str], comments: bool) -> None:
+def _refuse_first_error(path: str | os.PathLike, layout: Layout, kinds: Mapping[int, str], comments: bool) -> None:
     """Raise DataError for the first line with a wrong number of fields, an empty one, or one not of its kind.
 
     Returns if there is none.

@@ -18,7 +18,7 @@ from workbench.data.files.decimal_numbers import (
     BAD,
     COLON,
     COMMA,
-    HARD,
+    INEXACT,
     MINUS,
     NEWLINE,
     NINE,
@@ -27,9 +27,9 @@ from workbench.data.files.decimal_numbers import (
     behind_blanks,
     compiled,
     compiled_part,
-    marked,
+    parse_placeholders,
+    placeholder,
     read_number,
-    settle,
 )
 from workbench.data.files.opened import codes_of, open_text
 from workbench.formats.compressed import assemble, index_dtype
@@ -123,9 +123,9 @@ def _read_labels(text, at, several, labels, count):
     """Parse the labels of a row at text[at:] into `labels` from index `count` on.
 
     With `several` there may be any number of them, with commas between. Returns (labels so far, index behind them,
-    whether one is invalid, whether one needs exact arithmetic and was `marked`).
+    whether one is invalid, whether one needs exact arithmetic and is a `placeholder`).
     """
-    start, before, has_hard = at, count, False
+    start, before, is_inexact = at, count, False
     if several and text[at] == LOWER_Q:  # no label before the query
         return before, start, False, False
     while True:
@@ -135,51 +135,50 @@ def _read_labels(text, at, several, labels, count):
             return before, start, False, False
         if state == BAD:
             return count, at, True, False
-        labels[count] = marked(first) if state == HARD else value
-        has_hard |= state == HARD
+        labels[count] = placeholder(first) if state == INEXACT else value
+        is_inexact |= state == INEXACT
         count += 1
         if not (several and text[at] == COMMA):
-            return count, at, not _ends_word(text[at]), has_hard
+            return count, at, not _ends_word(text[at]), is_inexact
         at += 1
 
 
 @compiled
 def _read_rows(text, several, labels, label_counts, queries, starts, columns, values):
-    """Parse svmlight lines into arrays; return (rows, labels, entries, whether a number is hard), rows -1 if invalid.
+    """Parse svmlight lines into arrays; return (rows, labels, entries, whether one is inexact), rows -1 if invalid.
 
     `text` is uint8 of whole lines. Written: `labels` float64, `label_counts` and `queries` int64 [rows], `starts` int64
-    [rows + 1], `columns` int32 and `values` float64 [entries]. Hard numbers, which need exact arithmetic, are `marked`
-    NaN.
+    [rows + 1], `columns` int32 and `values` float64 [entries]. Inexact numbers are a `placeholder`.
     """
     at = row = entry = label = np.int64(0)  # a literal 0 would have functions compiled once more
-    has_hard = False
+    is_inexact = False
     starts[0] = 0
     while at < text.size:
         at = behind_blanks(text, at)
         if text[at] != NEWLINE and text[at] != HASH:
             before = label
-            label, at, is_wrong, is_hard = _read_labels(text, at, several, labels, label)
-            has_hard |= is_hard
+            label, at, is_wrong, is_label_inexact = _read_labels(text, at, several, labels, label)
+            is_inexact |= is_label_inexact
             if is_wrong:
-                return -1, label, entry, has_hard
+                return -1, label, entry, is_inexact
             label_counts[row], queries[row] = label - before, NO_QUERY
             at = behind_blanks(text, at)
             if text[at] == LOWER_Q and text[at + 1] == LOWER_I and text[at + 2] == LOWER_D:
                 queries[row], at = _read_query(text, at)
                 if queries[row] == NO_QUERY:
-                    return -1, label, entry, has_hard
+                    return -1, label, entry, is_inexact
                 at = behind_blanks(text, at)
             last = np.int64(-1)
             while text[at] != NEWLINE and text[at] != HASH:
                 column, at = _read_column(text, at)
                 if column <= last:
-                    return -1, label, entry, has_hard
+                    return -1, label, entry, is_inexact
                 last, first = column, at
                 value, at, state = read_number(text, at)
                 if state == BAD or not _ends_word(text[at]):
-                    return -1, label, entry, has_hard
-                if state == HARD:
-                    value, has_hard = marked(first), True
+                    return -1, label, entry, is_inexact
+                if state == INEXACT:
+                    value, is_inexact = placeholder(first), True
                 columns[entry], values[entry] = column, value
                 entry += 1
                 at = behind_blanks(text, at)
@@ -188,7 +187,7 @@ def _read_rows(text, several, labels, label_counts, queries, starts, columns, va
         while text[at] != NEWLINE:
             at += 1
         at += 1
-    return row, label, entry, has_hard
+    return row, label, entry, is_inexact
 
 
 def read_rows(text: bytes, several: bool = False) -> TextRows:
@@ -202,13 +201,15 @@ def read_rows(text: bytes, several: bool = False) -> TextRows:
     labels = np.empty(lines + (commas if several else 0))
     label_counts, queries, starts = np.empty(lines, np.int64), np.empty(lines, np.int64), np.empty(lines + 1, np.int64)
     columns, values = np.empty(colons, np.int32), np.empty(colons)
-    rows, count, entries, has_hard = _read_rows(codes, several, labels, label_counts, queries, starts, columns, values)
+    rows, count, entries, is_inexact = _read_rows(
+        codes, several, labels, label_counts, queries, starts, columns, values
+    )
     if rows < 0:
         raise InvalidLineError("a line is no svmlight text")
     labels, values = labels[:count], values[:entries]
-    if has_hard:
+    if is_inexact:
         for numbers in (labels, values):
-            settle(numbers, text)
+            parse_placeholders(numbers, text)
             if not np.isfinite(numbers).all():
                 raise InvalidLineError("a number is infinite")
     return TextRows(labels, label_counts[:rows], queries[:rows], starts[: rows + 1], columns[:entries], values)
@@ -260,7 +261,7 @@ def refuse_missing_query(path: str | os.PathLike) -> None:
                 raise DataError(f"{path}:{line}: the row has no query (qid:number) and others do; give each one.")
 
 
-def _query_fault(token: bytes) -> str:
+def _query_error(token: bytes) -> str:
     """Return what is wrong with `qid:number`, "" if it is an integer from 0 to 2**63 - 1."""
     digits = token.removeprefix(_QUERY)
     if not digits.isdigit() or len(digits) > 19 or int(digits) >= 2**63:
@@ -295,19 +296,19 @@ def narrowed(values: np.ndarray, dtype: DTypeLike) -> np.ndarray:
     return values
 
 
-def first_fault(path: str | os.PathLike, features: int | None, zero_based: bool, several: bool = False) -> str:
+def first_error(path: str | os.PathLike, features: int | None, zero_based: bool, several: bool = False) -> str:
     """Return the first error in the file as "path:line: what is wrong"; "" if there is none.
 
     With `several` labels may have commas between them.
     """
     with open_text(path) as file:
         for number, text in enumerate(file, 1):
-            if holds_row(text) and (fault := _fault(text, features, zero_based, np.dtype(np.float32), several)):
-                return f"{path}:{number}: {fault}"
+            if holds_row(text) and (problem := _line_error(text, features, zero_based, np.dtype(np.float32), several)):
+                return f"{path}:{number}: {problem}"
     return ""
 
 
-def _fault(text: bytes, features: int | None, zero_based: bool, dtype: np.dtype, several: bool = False) -> str:
+def _line_error(text: bytes, features: int | None, zero_based: bool, dtype: np.dtype, several: bool = False) -> str:
     """Return what is wrong with a line, as text; "" if it is valid. With `several` labels may have commas between."""
     label, *tokens = content(text).split()
     labels = label.split(b",") if several else [label]
@@ -317,8 +318,8 @@ def _fault(text: bytes, features: int | None, zero_based: bool, dtype: np.dtype,
         advice = "\nType sed 's/, */,/g' FILE > NEW, and give NEW." if label.endswith(b",") else ""
         return f"the label {quoted(label)} is no finite number; a line is: label column:value column:value ...{advice}"
     if tokens and tokens[0].startswith(_QUERY):
-        if fault := _query_fault(tokens[0]):
-            return fault
+        if problem := _query_error(tokens[0]):
+            return problem
         tokens = tokens[1:]
     before = None
     for token in tokens:
@@ -327,8 +328,8 @@ def _fault(text: bytes, features: int | None, zero_based: bool, dtype: np.dtype,
             return f"{quoted(token)} is not column:value with a whole number for the column."
         if not _is_number(value, dtype):
             return f"the value in {quoted(token)} is no finite number that {dtype} holds."
-        if fault := _column_fault(int(column), before, features, zero_based):
-            return fault
+        if problem := _column_error(int(column), before, features, zero_based):
+            return problem
         before = int(column)
     return ""
 
@@ -346,7 +347,7 @@ SUMMED = "Delete one of them, or, if their sum is meant, read the file as Vowpal
 """What to type where the columns of a row are not those of svmlight text."""
 
 
-def _column_fault(column: int, before: int | None, features: int | None, zero_based: bool) -> str:
+def _column_error(column: int, before: int | None, features: int | None, zero_based: bool) -> str:
     """Return what is wrong with a column index: too small, too large, or not above the one `before`; "" if valid."""
     base = 0 if zero_based else 1
     if column < base:

@@ -17,16 +17,16 @@ from workbench.data.errors import DataError, quoted, reader_option_advice
 from workbench.data.files.decimal_numbers import (
     BAD,
     COLON,
-    HARD,
+    INEXACT,
     NEWLINE,
     ZERO,
     behind_blanks,
     compiled,
     compiled_part,
     is_blank,
-    marked,
+    parse_placeholders,
+    placeholder,
     read_number,
-    settle,
 )
 from workbench.data.files.opened import codes_of, line_blocks, map_blocks, open_text
 from workbench.data.files.types import file_type_hint
@@ -41,7 +41,7 @@ MOST_NAME_DIGITS = 18
 MOST_HASHED_DIGITS = 4000
 """Digits from which on a name is hashed, as Python's integers end there."""
 NO_NAMESPACE = -1
-MET, SETTLED = 0, 1
+SEEN, PARSED = 0, 1
 """Counts of numbers that need exact conversion: how many a pass over a block met, and how many are converted."""
 
 _ONE = np.uint32(1)
@@ -137,33 +137,33 @@ def _behind_word(text, at):
 
 
 @compiled_part
-def _read_held(text, at, weight, hard, counts):
+def _read_held(text, at, weight, inexact, counts):
     """Return (number at text[at:] times `weight`, index behind it, whether it is valid).
 
-    Valid means that it ends its word and the product fits float32. A hard number is `hard[counts[MET]]`, float64, if
-    that many are settled, else it is `marked` there and taken for 0; `counts[MET]` is increased.
+    Valid means that it ends its word and the product fits float32. An inexact number is `inexact[counts[SEEN]]`, float64, if that
+    many are parsed, else a `placeholder` there and taken for 0; `counts[SEEN]` is increased.
     """
     first = at
     value, at, state = read_number(text, at)
     is_number = state != BAD and _ends_word(text[at])
-    if is_number and state == HARD:
-        met = counts[MET]
+    if is_number and state == INEXACT:
+        seen = counts[SEEN]
         value = 0.0
-        if met < counts[SETTLED]:
-            value = hard[met]
+        if seen < counts[PARSED]:
+            value = inexact[seen]
         else:
-            hard[met] = marked(first)
-        counts[MET] = met + 1
+            inexact[seen] = placeholder(first)
+        counts[SEEN] = seen + 1
     value *= weight
     return value, at, is_number and np.isfinite(np.float32(value))
 
 
 @compiled_part
-def _read_label(text, at, ignores_importance, hard, counts):
+def _read_label(text, at, ignores_importance, inexact, counts):
     """Return (label, index of the first bar, whether it is valid) of the text from `at` up to the first bar of a line.
 
     Invalid are a missing label, more than three numbers, and, unless `ignores_importance`, an importance other than 1
-    or a start other than 0. A tag before the bar is skipped. `hard` and `counts` are as in `_read_held`.
+    or a start other than 0. A tag before the bar is skipped. `inexact` and `counts` are as in `_read_held`.
     """
     label, count = 0.0, 0
     while True:
@@ -177,7 +177,7 @@ def _read_label(text, at, ignores_importance, hard, counts):
         if text[stop] == BAR or (text[at] == QUOTE and is_last):  # a tag
             at = stop
             continue
-        value, at, is_right = _read_held(text, at, 1.0, hard, counts)
+        value, at, is_right = _read_held(text, at, 1.0, inexact, counts)
         usual = value if count == 0 or ignores_importance else (1.0 if count == 1 else 0.0)
         if not is_right or count == 3 or value != usual:
             return label, at, False
@@ -197,11 +197,11 @@ def _is_same(text, start, stop, first, length):
 
 
 @compiled_part
-def _read_section(text, at, entry, hashes, numbers, values, hard, counts):
+def _read_section(text, at, entry, hashes, numbers, values, inexact, counts):
     """Read the features of one namespace, and return where it ends and whether it is valid.
 
     `at` is behind the bar; the section ends at the next bar or line end. The entries are written to `hashes` uint32,
-    `numbers` int64 (column index or -1) and `values` float64 from index `entry` on; `hard` and `counts` are as in
+    `numbers` int64 (column index or -1) and `values` float64 from index `entry` on; `inexact` and `counts` are as in
     `_read_held`. Returns (index behind the section, number of entries so far, start and stop of the namespace in
     `text`, whether it is valid).
     """
@@ -212,7 +212,7 @@ def _read_section(text, at, entry, hashes, numbers, values, hard, counts):
             stop += 1
         at, is_right = stop, True
         if text[stop] == COLON:
-            weight, at, is_right = _read_held(text, stop + 1, 1.0, hard, counts)
+            weight, at, is_right = _read_held(text, stop + 1, 1.0, inexact, counts)
         if not is_right:
             return at, entry, start, stop, False
         seed, _ = _hash_of(text, start, stop, np.uint32(0))
@@ -226,7 +226,7 @@ def _read_section(text, at, entry, hashes, numbers, values, hard, counts):
         hashes[entry], numbers[entry] = _hash_of(text, first, at, seed)
         value, is_right = weight, True
         if text[at] == COLON:
-            value, at, is_right = _read_held(text, at + 1, weight, hard, counts)
+            value, at, is_right = _read_held(text, at + 1, weight, inexact, counts)
         if not is_right or not np.isfinite(np.float32(value)):
             return at, entry, start, stop, False
         values[entry] = value
@@ -236,13 +236,13 @@ def _read_section(text, at, entry, hashes, numbers, values, hard, counts):
 
 
 @compiled
-def _read_rows(text, ignores_importance, labels, starts, hashes, numbers, values, hard, counts):
+def _read_rows(text, ignores_importance, labels, starts, hashes, numbers, values, inexact, counts):
     """Parse a block of lines into its arrays.
 
     Return (rows, entries, namespace start, its length, has other namespaces). `text` is uint8 of whole lines. Written:
     `labels` float64 [rows], `starts` int64 [rows + 1], `hashes` uint32, `numbers` int64 and `values` float64 [entries].
     Rows are -1 if a line is invalid. The namespace is the first with names, -1 if there is none.
-    `hard` and `counts` are as in `_read_held`.
+    `inexact` and `counts` are as in `_read_held`.
     """
     at = row = entry = np.int64(0)  # a literal 0 would have functions compiled once more
     namespace, length, has_several = np.int64(NO_NAMESPACE), np.int64(0), False
@@ -250,11 +250,11 @@ def _read_rows(text, ignores_importance, labels, starts, hashes, numbers, values
     while at < text.size:
         at = behind_blanks(text, at)
         if text[at] != NEWLINE:
-            labels[row], at, is_right = _read_label(text, at, ignores_importance, hard, counts)
+            labels[row], at, is_right = _read_label(text, at, ignores_importance, inexact, counts)
             while is_right and text[at] == BAR:
                 before = entry
                 at, entry, start, stop, is_right = _read_section(
-                    text, at + 1, entry, hashes, numbers, values, hard, counts
+                    text, at + 1, entry, hashes, numbers, values, inexact, counts
                 )
                 if entry > before and namespace == NO_NAMESPACE:
                     namespace, length = start, stop - start
@@ -283,18 +283,18 @@ def read_rows(text: bytes, ignores_importance: bool) -> BlockRows | None:
     """Parse a block of whole lines; return its rows, or None if a line is invalid.
 
     With `ignores_importance` importance and start of a row are skipped, else they must be 1 and 0. Numbers equal those
-    of Python's `float`: a block with hard ones is parsed again when these are settled.
+    of Python's `float`: a block with inexact ones is parsed again when these are parsed.
     """
     codes = codes_of(text)
     lines, words = _counts(codes)
     labels, starts = np.empty(lines), np.empty(lines + 1, np.int64)
     hashes, numbers, values = np.empty(words, np.uint32), np.empty(words, np.int64), np.empty(words)
-    hard, counts = np.empty(words), np.zeros(2, np.int64)
-    arrays = labels, starts, hashes, numbers, values, hard, counts
+    inexact, counts = np.empty(words), np.zeros(2, np.int64)
+    arrays = labels, starts, hashes, numbers, values, inexact, counts
     rows, entries, start, length, has_several = _read_rows(codes, ignores_importance, *arrays)
-    while counts[MET] > counts[SETTLED]:
-        settle(hard[: counts[MET]], text)
-        counts[:] = 0, counts[MET]
+    while counts[SEEN] > counts[PARSED]:
+        parse_placeholders(inexact[: counts[SEEN]], text)
+        counts[:] = 0, counts[SEEN]
         rows, entries, start, length, has_several = _read_rows(codes, ignores_importance, *arrays)
     if rows < 0:
         return None
@@ -399,7 +399,7 @@ def _check_label(before: bytes, ignores_importance: bool) -> None:
             raise ValueError(f"the {what} {quoted(word)} is no finite number that float32 holds.")
     if not ignores_importance and any(float(word) != usual for word, usual in zip(words[1:], (1, 0), strict=False)):
         advice = reader_option_advice("to leave out what stands there", importance="ignored")
-        given = f"the row has the importance {quoted(b' '.join(words[1:]))}, and rows count alike here"
+        given = f"the row has the importance {quoted(b' '.join(words[1:]))}, and rows count equally here"
         raise ValueError(f"{given}.\n{advice}")
 
 

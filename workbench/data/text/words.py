@@ -95,7 +95,7 @@ class Words:
             raise DataError(f"vocabulary cannot be used: {error}.") from None
         return self._weight(scipy.sparse.csr_array(x, dtype=np.float64))
 
-    def alike(self) -> dict[str, Any]:
+    def reading_options(self) -> dict[str, Any]:
         """Return the parameters, as JSON values by name, with which another file gets the same columns."""
         names = ("hashed", "weighting", "ngrams", "lower", "vocabulary", "idf")
         given = {name: getattr(self, name) for name in names}
