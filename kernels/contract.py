@@ -176,7 +176,7 @@ def _source(parsed: tuple) -> str:
     arrays = [(place, kind, axes) for place, (_, kind, axes) in enumerate(parsed) if kind != "s"]
     plain = [f"type(array_{place}) is ndarray and array_{place}.flags.carray" for place, _, _ in arrays]
     first = {axes: place for place, _, axes in reversed(arrays)}
-    alike = [f"array_{p}.shape == array_{first[axes]}.shape" for p, _, axes in arrays if p != first[axes]]
+    equal_shapes = [f"array_{p}.shape == array_{first[axes]}.shape" for p, _, axes in arrays if p != first[axes]]
     types = {kind: place for place, kind, _ in reversed(arrays)}
     operands = "".join(f"array_{place}, " for place in range(len(parsed)))
     lines = [
@@ -191,7 +191,7 @@ def _source(parsed: tuple) -> str:
         *(f"        {_lengths_of(place, axes)} = array_{place}.shape" for axes, place in first.items()),
         "    except ValueError:  # another number of axes",
         "        return otherwise(args)",
-        f"    if {_all([*_types(arrays), *_lengths(first), *alike])}:",
+        f"    if {_all([*_types(arrays), *_lengths(first), *equal_shapes])}:",
         f"        return right({operands})",
         "    return otherwise(args)",
     ]

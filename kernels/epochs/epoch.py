@@ -157,7 +157,7 @@ def arguments(loss: str, rule: Rule, way: str, case: Case) -> tuple:
     x = case.indptr, case.indices, case.data
     cut = 3, max(order.size, 1)
     operands = *x, targets, counts, order, *cut, *arrays, *(one.reshape(-1) for one in tables), table, table[:1] * 0.5
-    return *operands, *_beside(way, case, table[:1], NOW - FIRST + order.size)
+    return *operands, *_update_operands(way, case, table[:1], NOW - FIRST + order.size)
 
 
 UPDATE_ARRAYS = ("gradient", "last")
@@ -167,7 +167,7 @@ FIRST, NOW = 2, 6
 """Of the arguments: the step that is known first, and the first that is done."""
 
 
-def _beside(way: str, case: Case, settings: np.ndarray, steps: int) -> tuple:
+def _update_operands(way: str, case: Case, settings: np.ndarray, steps: int) -> tuple:
     """Build the extra operands of strategy `way`: () for lazy, (zero gradient,) for standard, else those of a `Lag`.
 
     `settings` [1, K] are scaled down from step to step for the `steps` missed steps.

@@ -108,12 +108,12 @@ class Layout:
         return {name: (shape, np.dtype(dtype)) for name, (shape, dtype) in kinds.items()}
 
     def refuse(self, batch: tuple[int, int, int], targets: np.ndarray) -> None:
-        """Raise KernelError for a `batch` (rows, entries, active columns) that exceeds the capacity or invalid targets."""
+        """Raise KernelError for a `batch` (rows, entries, active columns) above the capacity or invalid targets."""
         capacity = self.capacity.rows, self.capacity.entries, self.capacity.touched
         if any(size > most for size, most in zip(batch, capacity, strict=True)):
             raise KernelError(
                 f"A batch with {batch[0]} rows, {batch[1]} entries and {batch[2]} active columns came; there is room "
-                f"for {room[0]}, {room[1]} and {room[2]}. Make the step with more room."
+                f"for {capacity[0]}, {capacity[1]} and {capacity[2]}. Make the step with more room."
             )
         self.targets.refuse(batch[0], targets)
 

@@ -75,7 +75,7 @@ class Vectors(Backend):
     def __init__(self, lane: "Lane") -> None:
         self.lane = lane
 
-    def _alike(self, *numbers: Float | float) -> list[ir.Value]:
+    def _broadcast(self, *numbers: Float | float) -> list[ir.Value]:
         """Return the numbers as LLVM values of one type: all spread to vectors if one of them is a vector."""
         constant = self.lane.element
         values = [n.value if isinstance(n, Float) else ir.Constant(constant, float(n)) for n in numbers]
@@ -85,19 +85,19 @@ class Vectors(Backend):
 
     def arithmetic(self, sign: str, one: Float | float, other: Float | float) -> Float:
         """Emit one instruction: `one` sign `other`, sign one of + - * /."""
-        return Float(self, getattr(self.lane.builder, INSTRUCTIONS[sign])(*self._alike(one, other)))
+        return Float(self, getattr(self.lane.builder, INSTRUCTIONS[sign])(*self._broadcast(one, other)))
 
     def compared(self, sign: str, one: Float | float, other: Float | float) -> Truth:
         """Emit the comparison `one sign other`, sign one of < <= >, in each lane; false if either is NaN."""
-        return Truth(self, self.lane.builder.fcmp_ordered(sign, *self._alike(one, other)))
+        return Truth(self, self.lane.builder.fcmp_ordered(sign, *self._broadcast(one, other)))
 
     def chosen(self, condition: Truth, one: Float | float, other: Float | float) -> Float:
         """Emit the choice, lane by lane, of `one` where the condition is true, else `other`."""
-        return Float(self, self.lane.builder.select(condition.value, *self._alike(one, other)))
+        return Float(self, self.lane.builder.select(condition.value, *self._broadcast(one, other)))
 
     def called(self, function: str, *arguments: Float | float) -> Float:
         """Emit a call of LLVM's function for `function`: sqrt, fabs, copysign or fma."""
-        values = self._alike(*arguments)
+        values = self._broadcast(*arguments)
         kind, bits = values[0].type, self.lane.bits
         suffix = f"v{kind.count}f{bits}" if _is_vector(values[0]) else f"f{bits}"
         name = f"llvm.{FUNCTIONS.get(function, function)}.{suffix}"

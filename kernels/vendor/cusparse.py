@@ -126,7 +126,7 @@ def prepare_csr_t_dense_full(indptr, indices, data, g, out):
     return _prepared(indptr, indices, data, g, out, _TRANSPOSE)
 
 
-def _anew(indptr, indices, data, x, out, operation: int) -> None:
+def _sum_products(indptr, indices, data, x, out, operation: int) -> None:
     """Compute out = op(A) @ x with new descriptors, by the algorithm recommended for row-major operands.
 
     A is in CSR form: indptr [R+1], indices and data [z]; x and out are dense; all on the device; `operation` as of
@@ -143,7 +143,7 @@ def csr_dense(indptr, indices, data, x, out):
 
     A is in CSR form (indptr, indices, data), x [D, N], on the device.
     """
-    _anew(indptr, indices, data, x, out, _NO_TRANSPOSE)
+    _sum_products(indptr, indices, data, x, out, _NO_TRANSPOSE)
 
 
 def csr_t_dense_full(indptr, indices, data, g, out):
@@ -151,7 +151,7 @@ def csr_t_dense_full(indptr, indices, data, g, out):
 
     A is in CSR form (indptr, indices, data), g [R, N], on the device.
     """
-    _anew(indptr, indices, data, g, out, _TRANSPOSE)
+    _sum_products(indptr, indices, data, g, out, _TRANSPOSE)
 
 
 for _name, _gpu, _prepare in (
