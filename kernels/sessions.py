@@ -1,6 +1,6 @@
 """Sessions: what training needs of a device besides kernels: copies on a second stream, timing, dense products, memory.
 
-Work is queued in the order of the calls. Work inside `second_stream()` is queued on the second and may run concurrently.
+Work is queued in the order of the calls. Work inside `second_stream()` is queued on another and may run at once.
 A stream waits for a mark in the other by `wait_for`, the host by `until`. Arrays created on the second must live until
 `finish` was called after their last use: their memory is reused by the second stream, which does not wait.
 """

@@ -140,8 +140,8 @@ def _behind_word(text, at):
 def _read_held(text, at, weight, inexact, counts):
     """Return (number at text[at:] times `weight`, index behind it, whether it is valid).
 
-    Valid means that it ends its word and the product fits float32. An inexact number is `inexact[counts[SEEN]]` if that many
-    are parsed, else a `placeholder` there and taken for 0; `counts[SEEN]` is increased.
+    Valid means that it ends its word and the product fits float32. An inexact number is `inexact[counts[SEEN]]` if as
+    many are parsed, else a `placeholder` there and taken for 0; `counts[SEEN]` is increased.
     """
     first = at
     value, at, state = read_number(text, at)
