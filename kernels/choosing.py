@@ -101,7 +101,7 @@ class Choices:
     def _pays(self, now: float, gained: float, costs: Costs) -> bool:
         """Return whether a call at `now` that gains `gained` seconds on awake threads should use them.
 
-        Adds the gain to the credit, which starts from 0 after a pause; the call pays once that covers waking the threads.
+        Adds the gain to the credit, which starts from 0 after a pause; the call pays once that covers waking threads.
         """
         if now < self.awake_until:
             return True

@@ -28,7 +28,7 @@ from kernels.rules.missed import number_between, pair_between
 from kernels.rules.rule import Rule
 from kernels.vector.lanes import emit_row
 
-# Batches of the rows of several epochs: each epoch is cut for itself, so that the last batch of each may have fewer rows.
+# Batches of the rows of several epochs: each is cut by itself, so that the last batch of each may have fewer rows.
 
 
 def count_batches(rows: int, batch_rows: int, epoch_rows: int) -> int:
