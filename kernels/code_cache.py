@@ -271,15 +271,10 @@ def _constants(code: CodeType) -> list[Any]:
     first = code.co_consts[0] if code.co_consts else None
     # The code of a comprehension has no docstring. It and a lambda are named in angle brackets.
     is_documented = not code.co_name.startswith("<") and bool(code.co_flags & HAS_DOCSTRING)
-    if isinstance(first, str) and is_documented and not _reads_first_constant(code):
-        return values[1:]
+    if isinstance(first, str) and is_documented:
+        instructions = set(zip(code.co_code[::2], code.co_code[1::2], strict=True))
+        return values if any(each in instructions for each in _READS_FIRST) else values[1:]
     return values
-
-
-def _reads_first_constant(code: CodeType) -> bool:
-    """Return whether an instruction of the code object reads its constant at index 0."""
-    text = code.co_code
-    return any(map(set(zip(text[::2], text[1::2], strict=True)).__contains__, _READS_FIRST))
 
 
 def _add_value(value: Any, place: str, parts: list[bytes], seen: set) -> None:

@@ -188,7 +188,10 @@ def _source(parsed: tuple) -> str:
         "        return otherwise(args)",
         *(f"    type_{kind} = array_{place}.dtype" for kind, place in types.items()),
         "    try:",
-        *(f"        {_lengths_of(place, axes)} = array_{place}.shape" for axes, place in first.items()),
+        *(
+            f"        ({''.join(f'{_length(place, axis)}, ' for axis in range(len(axes)))}) = array_{place}.shape"
+            for axes, place in first.items()
+        ),
         "    except ValueError:  # another number of axes",
         "        return otherwise(args)",
         f"    if {_all([*_types(arrays), *_lengths(first), *equal_shapes])}:",
@@ -201,11 +204,6 @@ def _source(parsed: tuple) -> str:
 def _length(place: int, axis: int) -> str:
     """Return the variable name of the length of `axis` of operand `place` in generated source, such as "length_2_0"."""
     return f"length_{place}_{axis}"
-
-
-def _lengths_of(place: int, axes: tuple) -> str:
-    """Return the source of a tuple of variables for the axes of operand `place`: "(length_2_0, length_2_1, )"."""
-    return f"({''.join(f'{_length(place, axis)}, ' for axis in range(len(axes)))})"
 
 
 def _all(tests: Iterable[str]) -> str:

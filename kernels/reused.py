@@ -48,12 +48,8 @@ class _Kept(threading.local):
 _kept = _Kept()
 
 
-def _references_unused() -> int:
-    """Return `sys.getrefcount` of a block to which only the list of blocks refers, within a loop over it."""
-    return next(sys.getrefcount(memory) for memory, _ in [(np.empty(0), 0)])
-
-
-UNUSED = _references_unused()
+UNUSED = next(sys.getrefcount(memory) for memory, _ in [(np.empty(0), 0)])
+"""`sys.getrefcount` of a block to which only the list of blocks refers, within a loop over it."""
 
 
 def empty(size: int, dtype: DTypeLike) -> np.ndarray:

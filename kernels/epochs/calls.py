@@ -409,7 +409,8 @@ def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
     the number of threads from the work of a batch.
     """
     weights, settings = call.arrays[0], loops.given_settings(call.settings, call.settings_intercept)
-    is_in_place = _is_in_place(rule, call, settings[0])
+    is_unchanged = settings[0].shape[1] < call.settings.shape[1]
+    is_in_place = not touched.catches_up(call.way) and loops.suits(rule, call.settings, is_unchanged)
     if is_in_place:  # rows that a batch does not touch would not change
         call = replace(call, way="lazy", update_arrays=())
     stepped, update_arrays, units, work_untouched = _untouched(rule, call)
@@ -444,12 +445,6 @@ def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
     loop = make_parallel(programs, loss, sums)
     held = *shared, (bare(scratch), bare(store)), of_intercept, losses, np.uint64(_group(weights)), outcome
     return call_in_pieces(lambda first, last: loop(*held, (first, last)), losses.size, work)
-
-
-def _is_in_place(rule: Rule, call: Call, settings: np.ndarray) -> bool:
-    """Return whether entries may update the weights one by one; `settings` is the table as compiled code takes it."""
-    is_unchanged = settings.shape[1] < call.settings.shape[1]
-    return not touched.catches_up(call.way) and loops.suits(rule, call.settings, is_unchanged)
 
 
 def _sums(call: Call, entries: int, parts: int, is_in_place: bool = False) -> str:

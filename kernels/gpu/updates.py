@@ -57,11 +57,6 @@ def word(number: Float | float) -> str:
     return number.value if isinstance(number, Float) else f"(T){float(number)!r}"
 
 
-def _settings_of(rule: "Rule") -> int:
-    """Return the number of settings of the rule's formula."""
-    return len(rule.settings(*rule.example))
-
-
 def _function(head: str, backend: Lines, results: list[str]) -> str:
     """Return the source of a static device function template with this head, the backend's lines and `results`."""
     lines = [f"        {line}" for line in (*backend.lines, *results)]
@@ -70,7 +65,7 @@ def _function(head: str, backend: Lines, results: list[str]) -> str:
 
 def cuda_of(rule: "Rule") -> str:
     """Return C++ source: the struct `Rule` for `updates.cuh`, with counts of states and settings, step and average."""
-    count, states = _settings_of(rule), len(rule.states)
+    count, states = len(rule.settings(*rule.example)), len(rule.states)
     stepping, averaging = Lines(), Lines()
     names, places = [f"settings[{k}]" for k in range(count)], [f"state[{k}]" for k in range(states)]
     means = ["mean"] if rule.average else []

@@ -96,12 +96,10 @@ def write_svmlight(dataset: Dataset, path: Path) -> None:
     with path.open("w", encoding="ascii") as file:
         for block in blocks(dataset):
             labels = block.labels if values is None else values[block.labels]
-            file.writelines(_svmlight_lines(block, [",".join(_svmlight_texts(label)) for label in labels]))
-
-
-def _svmlight_texts(label: np.ndarray) -> list[str]:
-    """Return the parts of a row's label as text: [number], or the indices of the classes that a multilabel row has."""
-    return [str(place) for place in np.flatnonzero(label)] if np.ndim(label) else [f"{label:.17g}"]
+            texts = [  # several classes by their indices
+                ",".join(map(str, np.flatnonzero(label))) if np.ndim(label) else f"{label:.17g}" for label in labels
+            ]
+            file.writelines(_svmlight_lines(block, texts))
 
 
 def _svmlight_lines(block: RowBlock, labels: list[str]) -> list[str]:

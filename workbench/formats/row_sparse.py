@@ -468,15 +468,14 @@ class RowSparse(Arithmetic):
         shown = list(range(stored))
         if stored > ROWS_SHOWN:
             shown = [*range(ROWS_SHOWN // 2), *range(stored - ROWS_SHOWN // 2, stored)]
-        lines = [self._row_text(at) for at in shown]
+        starts = [f"  row {self.indices[at]}: " for at in shown]
+        lines = [
+            start + np.array2string(np.asarray(self.values[at]), threshold=8, edgeitems=2, prefix=start, precision=4)
+            for start, at in zip(starts, shown, strict=True)
+        ]
         if stored > ROWS_SHOWN:
             lines.insert(ROWS_SHOWN // 2, f"  ... {stored - ROWS_SHOWN} more")
         return "\n".join([head, *lines])
-
-    def _row_text(self, at: int) -> str:
-        """Return the text of the stored row at position `at`, such as "  row 4: [3. 4.]"; long rows are shortened."""
-        start = f"  row {self.indices[at]}: "
-        return start + np.array2string(np.asarray(self.values[at]), threshold=8, edgeitems=2, prefix=start, precision=4)
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         """Raise AttributeError: attributes cannot be assigned."""

@@ -258,7 +258,8 @@ class Table:
 
         for row in (rows := list(rows)):
             refuse_unknown(row, self.columns, "A row")
-        values = {name: _plain_column([row.get(name) for row in rows]) for name in self.columns}
+        values = {name: [row.get(name) for row in rows] for name in self.columns}
+        values = {name: one if _is_plain(one) else [_plain(value, []) for value in one] for name, one in values.items()}
         kinds = {name: KINDS[column.kind][1] for name, column in self.columns.items()}
         return pd.DataFrame({name: pd.Series(values[name], dtype=kinds[name]) for name in self.columns})
 
@@ -368,11 +369,6 @@ def object_of(line: bytes, where: str) -> dict[str, Any]:
     if not isinstance(row, dict):
         raise RowError(f"{where} is a {type(row).__name__}; a record is an object. Fix or remove that line.")
     return row
-
-
-def _plain_column(values: list) -> list:
-    """Return the values of a column converted to JSON types; the same list if all are already."""
-    return values if _is_plain(values) else [_plain(value, []) for value in values]
 
 
 def _is_plain(values: Sequence[Any]) -> bool:

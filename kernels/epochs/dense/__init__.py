@@ -349,7 +349,9 @@ def _loop(loss: str, rule: Rule, held: str, call: DenseCall, losses: np.ndarray)
     if is_striped:
         block_rows = rows_of_block(batch_rows, columns, weights.itemsize, programs.rows)
     else:
-        block_rows = _block_rows(batch_rows, columns, width, weights.itemsize, parts)
+        # the blocks of all threads fill half of their level 2 caches, within limits
+        fitting = parts * cache_bytes(2) // 2 // max(columns * weights.itemsize, 1)
+        block_rows = min(max(fitting, LEAST_ROWS, ROWS_AN_OUTPUT * width), batch_rows)
     needs_sums = not is_striped and (bool(programs.by_row) or block_rows < batch_rows)
     gradient = aligned.zeros(arrays[0].shape if needs_sums else (0, arrays[0].shape[1]), weights.dtype)
     has_intercept = call.intercept[0].size > 0
@@ -410,15 +412,6 @@ def _work(batch_rows: int, columns: int, width: int) -> int:
     return batch_rows * columns * (width + 4) // 4
 
 
-def _block_rows(batch_rows: int, columns: int, width: int, itemsize: int, parts: int) -> int:
-    """Return the rows of a block: the blocks of `parts` threads fill half of their level 2 caches, within limits.
-
-    At most `batch_rows`; `width` outputs, `columns` columns of `itemsize` bytes.
-    """
-    fitting = parts * cache_bytes(2) // 2 // max(columns * itemsize, 1)
-    return min(max(fitting, LEAST_ROWS, ROWS_AN_OUTPUT * width), batch_rows)
-
-
 def _scratch(
     targets: np.ndarray, block_rows: int, weights: np.ndarray, parts: int, has_intercept: bool
 ) -> loops.Scratch:
@@ -473,12 +466,6 @@ def arguments(loss: str, rule: Rule, held: str, case: Case) -> tuple:
     return *SOURCES[held].arguments(case), *rest
 
 
-def _operands(loss: str, rule: Rule, held: str) -> str:
-    """Return the operand declaration of a dense epoch, such as "x:f[T,D] targets:l[T] ...", for the storage `held`."""
-    _, _, _, *rest, _ = sparse_epoch.operands_of(loss, rule, "standard").split()
-    return " ".join((SOURCES[held].operands, *rest))
-
-
 @functools.cache
 def get(loss: str, rule: str, held: str = "dense") -> Kernel:
     """Return the kernel `<loss>_<rule>_dense_epoch`, with `_<held>` unless X is stored dense; cached.
@@ -490,7 +477,8 @@ def get(loss: str, rule: str, held: str = "dense") -> Kernel:
     known = get_rule(rule)
     if held not in SOURCES:
         raise KernelError(unknown_name("way to hold dense rows", held, SOURCES))
-    operands = _operands(loss, known, held)
+    _, _, _, *rest, _ = sparse_epoch.operands_of(loss, known, "standard").split()
+    operands = " ".join((SOURCES[held].operands, *rest))
     names = [operand.partition(":")[0] for operand in operands.split()]
 
     def named(function: Callable) -> Callable:

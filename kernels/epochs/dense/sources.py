@@ -113,16 +113,10 @@ def _prepare_csr(operands: tuple, order: np.ndarray, columns: int, block_rows: i
     return *operands, table, np.arange(block_rows), np.full(block_rows, -1)
 
 
-def _dense_of_csr(operands: tuple, columns: int) -> np.ndarray:
-    """Return the dense array [R, columns] of CSR operands (indptr, indices, data); duplicates are summed."""
-    indptr, indices, data = operands
-    return _densified(Case(indptr, indices, data, columns, 1))
-
-
 CSR = Source(
     "indptr:i[T+1]^z indices:i[z]<D data:f[z]",
     lambda case: (case.indptr, case.indices, case.data),
-    _dense_of_csr,
+    lambda operands, columns: _densified(Case(operands[0], operands[1], operands[2], columns, 1)),
     _prepare_csr,
     fill=_fill_from_csr,
     table=3,
@@ -146,14 +140,9 @@ def _fill_from_bytes(source, order, start, begin, end):
             row[j] = values[j]
 
 
-def _bytes_of(case: Case) -> tuple[np.ndarray]:
-    """Return the one operand of a test case: its matrix, clipped and scaled to uint8 [R, D]."""
-    return ((10 * np.nan_to_num(_densified(case)).clip(-25, 25)).clip(0, 255).astype(np.uint8),)
-
-
 BYTES = Source(
     "x:b[T,D]",
-    _bytes_of,
+    lambda case: ((10 * np.nan_to_num(_densified(case)).clip(-25, 25)).clip(0, 255).astype(np.uint8),),
     lambda operands, columns: operands[0].astype(np.float64),
     lambda operands, order, columns, block_rows, dtype: (
         *operands,

@@ -343,20 +343,16 @@ class _Worker(threading.Thread):
     def run(self) -> None:
         """Prepare all items in the creator's context; store an error in `error`, and signal the end."""
         try:
-            self.context.run(self._prepare_all)
+            with threads.serial():
+                self.context.run(self._prepare_each, iter(self.items))
         except BaseException as error:  # raised again in the caller's thread
             self.error = error
         finally:
             self.made.release()
 
-    def _prepare_all(self) -> None:
-        """Prepare all items with kernels limited to one thread; runs on the worker thread."""
-        with threads.serial():
-            self._prepare_each(iter(self.items))
-
     def _prepare_each(self, items: Iterator) -> None:
         """Prepare items one by one and queue each with the seconds taken, until they end or the worker is stopped."""
-        while self._wait_for_room():
+        while self.free.acquire() and not self.stopped:
             start = perf_counter()
             try:
                 item = next(items)
@@ -366,11 +362,6 @@ class _Worker(threading.Thread):
             self.results.append((value, perf_counter() - start))
             self.made.release()
             del item, value
-
-    def _wait_for_room(self) -> bool:
-        """Block until a slot is free; return False if the worker was stopped."""
-        self.free.acquire()
-        return not self.stopped
 
     def has_more(self) -> bool:
         """Block until a result is ready or the items have ended; return False at the end. Sets `seconds_wait`."""

@@ -277,12 +277,10 @@ class BatchChunk:
 
 def batches_per_chunk(batches: "Batches") -> int:
     """Return how many batches are cut together so that they fit a core's cache; 1 for large batches."""
-    numbers = sum(_numbers_of_a_row(array) for _, _, array in (*batches.data, *batches.labels))
+    numbers = sum(  # values and indices of a row
+        array.shape[1]
+        if isinstance(array, MadeDense)
+        else formats.nbytes(array) / array.dtype.itemsize / max(array.shape[0], 1)
+        for _, _, array in (*batches.data, *batches.labels)
+    )
     return max(int(NUMBERS / max(numbers * batches.rows, 1)), 1)
-
-
-def _numbers_of_a_row(array: Any) -> float:
-    """Return the mean number of stored values and indices per row."""
-    if isinstance(array, MadeDense):
-        return array.shape[1]
-    return formats.nbytes(array) / array.dtype.itemsize / max(array.shape[0], 1)

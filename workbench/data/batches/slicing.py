@@ -73,19 +73,12 @@ class Buffers:
         A buffer is reused, with its content, once nobody refers to it, else a new one is made. Thread-safe.
         """
         with self.lock:
-            free = (buffer for buffer in self.buffers if self._is_free(buffer, rows))
-            buffer = next(free, None) or self._add_buffer(rows)
+            large = [buffer for buffer in self.buffers if len(buffer.held) >= rows]
+            buffer = next((each for each in large if each.references() == each.alone), None)
+            if buffer is None:  # in place of those that are too small, or the oldest
+                buffer = _Buffer(rows, self.columns, self.dtype)
+                self.buffers = [*large[-(MOST - 1) :], buffer]
             return buffer.table[:rows], buffer.held[:rows]
-
-    def _is_free(self, buffer: _Buffer, rows: int) -> bool:
-        """Return whether a buffer has at least `rows` rows and nobody refers to its memory."""
-        return rows <= len(buffer.held) and buffer.references() == buffer.alone
-
-    def _add_buffer(self, rows: int) -> _Buffer:
-        """Create a buffer of `rows` rows and pool it, in place of buffers that are too small or the oldest."""
-        kept = [buffer for buffer in self.buffers if len(buffer.held) >= rows]
-        self.buffers = [*kept[-(MOST - 1) :], buffer := _Buffer(rows, self.columns, self.dtype)]
-        return buffer
 
     def forget(self) -> None:
         """Mark all rows of all buffers as unknown, since the data may have been changed."""

@@ -155,7 +155,11 @@ class Dataset:
         Raises DataError, or FormatError for arrays that are not a valid CSR matrix.
         """
         if not isinstance(self.x, StoredRows):
-            object.__setattr__(self, "x", _validate_x(self.x))
+            if formats.format_of(self.x) != "csr":
+                format = formats.format_of(self.x)
+                raise DataError(f"x is {format}; a data set holds csr: formats.to_format(x, 'csr').")
+            x = formats.check(formats.validate(self.x)[1], dtypes=formats.FLOATS)
+            object.__setattr__(self, "x", x)
         if not isinstance(self.labels, Labels):
             advice = "give data.Labels('classes', names) or data.Labels('numbers')"
             raise DataError(f"labels is a {type(self.labels).__name__}; {advice}.")
@@ -235,13 +239,6 @@ class Dataset:
         size = f"{size}, {self.x.nnz / max(self.rows, 1):.3g} entries a row"
         edges = "" if self.graph is None else f", {format_count(self.graph.nnz, 'edge')} stored"
         return f"Dataset {self.name}: {size}, density {self.density:.3g}, {counted}{edges}"
-
-
-def _validate_x(x: Any) -> scipy.sparse.csr_array:
-    """Return `x` validated as CSR of float32 or float64; DataError for another format, FormatError if it is invalid."""
-    if formats.format_of(x) != "csr":
-        raise DataError(f"x is {formats.format_of(x)}; a data set holds csr: formats.to_format(x, 'csr').")
-    return formats.check(formats.validate(x)[1], dtypes=formats.FLOATS)
 
 
 def canonical(x: Any) -> scipy.sparse.csr_array:

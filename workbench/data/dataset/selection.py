@@ -301,7 +301,8 @@ def split_rows(dataset: Dataset, held_out: float = 0.2, seed: int = 0) -> tuple[
         return order[::-1][:cut], order[::-1][cut:]
     order = np.random.default_rng(seed).permutation(dataset.rows)
     if dataset.groups is not None:
-        order = _order_by_group(dataset.groups, order)
+        _, first, inverse = np.unique(dataset.groups[order], return_index=True, return_inverse=True)
+        order = order[np.argsort(first[inverse], kind="stable")]  # rows of a group adjacent, groups by their first row
     cut = _count_held_out(dataset, order, held_out)
     test, train = order[:cut], order[cut:]
     if dataset.groups is not None:  # mix the rows of different groups again
@@ -334,12 +335,6 @@ def _refuse_stored_order(x: StoredRows) -> None:
     if not x.is_shuffled:
         advice = "Convert it with shuffle, a seed"
         raise DataError(f"{x.place} stands in the order it came in: a part of it may be unlike the rest. {advice}.")
-
-
-def _order_by_group(groups: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """Return `order` (int [rows]) rearranged so that rows of a group are adjacent, groups by their first row."""
-    _, first, inverse = np.unique(groups[order], return_index=True, return_inverse=True)
-    return order[np.argsort(first[inverse], kind="stable")]
 
 
 def _check_count(what: str, count: int, total: int) -> None:
@@ -387,20 +382,14 @@ def with_density(dataset: Dataset, density: float, seed: int = 0) -> Dataset:
         labels, unions = _unions(dataset)
         most = np.where(own > 0, np.diff(unions.indptr)[labels], 0)
         if count > most.sum():
-            raise _unreachable(dataset, density, int(most.sum()))
+            highest = int(most.sum()) / (dataset.rows * dataset.features)
+            raise DataError(
+                f"{dataset.name} cannot reach density {density}: with all rows of their label joined, rows reach "
+                f"{highest:.4g} at most. Ask for less, or keep fewer features."
+            )
         made, facts["rows_joined"] = _join_rows(x, labels, unions, _scale_lengths(own, most, count, random), random)
     facts |= {"row_length_cv_natural": _variation(own), "row_length_cv": _variation(np.diff(made.indptr))}
     return dataclasses.replace(dataset, x=made, facts={**dataset.facts, **facts})
-
-
-def _unreachable(dataset: Dataset, density: float, most: int) -> DataError:
-    """Return the DataError for a density that joining all rows of a label cannot reach.
-
-    `most` is the entries it gives.
-    """
-    highest = most / (dataset.rows * dataset.features) if most else 0.0
-    beyond = f"{dataset.name} cannot reach density {density}: with all rows of their label joined, rows reach"
-    return DataError(f"{beyond} {highest:.4g} at most. Ask for less, or keep fewer features.")
 
 
 def _variation(lengths: np.ndarray) -> float:

@@ -305,7 +305,8 @@ class CheckedText(io.RawIOBase):
             if text:
                 return text
             if not raw:
-                self._check_unchanged()
+                if self._state_now() != self._state:
+                    raise DataError(f"{self.path} has changed while it was read; read it again when it is complete.")
                 return b""
 
     def _read_unpacked(self, size: int) -> bytes:
@@ -371,11 +372,6 @@ class CheckedText(io.RawIOBase):
         """Return (size in bytes, modification time in ns) of the open file."""
         state = os.fstat(self._source.fileno())
         return state.st_size, state.st_mtime_ns
-
-    def _check_unchanged(self) -> None:
-        """Raise DataError if size or modification time of the file differ from those at opening."""
-        if self._state_now() != self._state:
-            raise DataError(f"{self.path} has changed while it was read; read it again when it is complete.")
 
 
 def _blocks(file: BinaryIO, stop: int) -> Iterator[bytes]:

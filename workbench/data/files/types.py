@@ -229,8 +229,11 @@ def _kind_of(path: str | os.PathLike) -> Kind:
     first = first.removeprefix(codecs.BOM_UTF8)
     for signature, kind in SIGNATURES:
         if first.startswith(signature):
-            is_own = signature == b"PAR1" and _last_bytes(path).find(OWN_KEY) >= 0
-            return _read_by(OWN_PARQUET, "parquet") if is_own else kind
+            if signature == b"PAR1":  # which has its metadata at the end
+                with open(path, "rb") as file:
+                    file.seek(-min(HEAD, os.fstat(file.fileno()).st_size), os.SEEK_END)
+                    return _read_by(OWN_PARQUET, "parquet") if OWN_KEY in file.read() else kind
+            return kind
     if is_matlab_4(first):
         return _read_by("a MATLAB file of version 4", "matlab")
     if not first:
@@ -244,13 +247,6 @@ def _kind_of(path: str | os.PathLike) -> Kind:
 
 OWN_KEY = b"sparse-workbench"
 """Key of the metadata of Parquet files that `data.export` writes."""
-
-
-def _last_bytes(path: str | os.PathLike) -> bytes:
-    """Return the end of a file, where Parquet has its metadata."""
-    with open(path, "rb") as file:
-        file.seek(-min(HEAD, os.fstat(file.fileno()).st_size), os.SEEK_END)
-        return file.read()
 
 
 def is_matlab_4(first: bytes) -> bool:
@@ -525,7 +521,8 @@ def _kind_by_separator(lines: list[bytes]) -> Kind | None:
         if _are_as_many(lines, sign):
             return _read_by(f"{name}-separated text", "table", f"A table of {name}-separated columns")
     for sign, name in SIGNS.items():
-        if _is_ragged(lines, sign):
+        counts = [line.count(sign.encode()) for line in lines[:LINES]]
+        if counts[0] > 1 and 2 * counts.count(counts[0]) > len(counts):
             return _read_by(f"{name}-separated text, some rows of which are shorter or longer", "table")
     rows = [line.strip() for line in lines]
     if kind := _kind_by_blanks(rows) or _kind_by_rare_signs(lines) or _kind_behind_preamble(lines):
@@ -565,12 +562,6 @@ def _are_as_many(lines: list[bytes], sign: str) -> bool:
         return False
     fields = fields[:-1] or fields  # the last row may have been cut
     return fields[0] > 1 and (len(set(fields)) == 1 or set(fields[1:]) == {fields[0] + 1})
-
-
-def _is_ragged(lines: list[bytes], sign: str) -> bool:
-    """Return whether more than half of the first rows have as many separators as the first, which has at least two."""
-    counts = [line.count(sign.encode()) for line in lines[:LINES]]
-    return counts[0] > 1 and 2 * counts.count(counts[0]) > len(counts)
 
 
 def _kind_by_blanks(rows: list[bytes]) -> Kind | None:

@@ -47,8 +47,12 @@ def make(
     _check_rate(rate, slope, main, pairs)
     generator = np.random.default_rng(seed)
     counts = np.geomspace(min(FEWEST, values), values, columns).round().astype(np.int64)
-    taken = np.stack([_draw_values(count, rows, slope, generator) for count in counts])
-    odds = main * _main_effects(taken, counts, generator) + pairs * _pair_effects(taken, counts, rank, generator)
+    taken = np.empty((columns, rows), np.int64)
+    for of_column, count in zip(taken, counts, strict=True):
+        popular = Popularity(count, slope, SHIFT).draw(np.zeros(rows, np.int64), generator)
+        of_column[:] = generator.permutation(count)[popular]  # which values are popular is random, too
+    effects = (generator.standard_normal(count)[of_row] for count, of_row in zip(counts, taken, strict=True))
+    odds = main * _standardise(sum(effects, np.zeros(rows))) + pairs * _pair_effects(taken, counts, rank, generator)
     chance = _chances(odds, rate)
     y = (generator.random(rows) < chance).astype(np.int64)
     facts = {"values": counts.tolist(), **_truth(chance, y)}
@@ -62,24 +66,6 @@ def _check_rate(rate: float, slope: float, main: float, pairs: float) -> None:
         raise DataError(f"rate is {rate}; it is a share of clicks, above 0 and below 1.")
     if min(slope, main, pairs) < 0:
         raise DataError(f"slope is {slope}, main is {main} and pairs is {pairs}; each is 0 or more.")
-
-
-def _draw_values(count: int, rows: int, slope: float, generator: np.random.Generator) -> np.ndarray:
-    """Return a random value below `count` for each row by popularity, int64 [rows].
-
-    Which are popular is random, too.
-    """
-    popular = Popularity(count, slope, SHIFT).draw(np.zeros(rows, np.int64), generator)
-    return generator.permutation(count)[popular]
-
-
-def _main_effects(taken: np.ndarray, counts: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """Return the sum of random main effects of each row, float64 [rows], standardised.
-
-    `taken` is int [columns, rows].
-    """
-    effects = (generator.standard_normal(count)[of_row] for count, of_row in zip(counts, taken, strict=True))
-    return _standardise(sum(effects, np.zeros(taken.shape[1])))
 
 
 def _pair_effects(taken: np.ndarray, counts: np.ndarray, rank: int, generator: np.random.Generator) -> np.ndarray:

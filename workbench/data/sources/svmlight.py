@@ -154,7 +154,11 @@ def blocks(
         return blocks_of(make(path, features, zero_based, wanted))
     with reading(path, TEXT):
         require_labels(path, lacks_svmlight_label)
-    from_zero = _holds_column_zero(path) if zero_based == "auto" else bool(zero_based)
+    from_zero = bool(zero_based)
+    if zero_based == "auto":  # a column 0 occurs, or no column at all
+        least = (int(block.x.indices.min()) for block in _blocks(path, None, zero_based=True) if block.x.nnz)
+        first = next(least, 0)
+        from_zero = first == 0 or any(column == 0 for column in least)
     facts = {"reread": {"zero_based": from_zero}}
     return blocks_of_file("svmlight", _blocks(path, features, from_zero), path, features, facts)
 
@@ -197,16 +201,6 @@ def _base(path: str | os.PathLike) -> bool | str:
         comments = itertools.takewhile(lambda line: line[:1] == b"#" or not line.strip(), file)
         found = next(filter(None, map(_COMMENT_OF_BASE.match, comments)), None)
         return "auto" if found is None else found[1].lower() == b"zero"
-
-
-def _holds_column_zero(path: str | os.PathLike) -> bool:
-    """Return whether columns count from 0: a column 0 occurs, or no column at all.
-
-    Reads the file until one is found.
-    """
-    least = (int(block.x.indices.min()) for block in _blocks(path, None, zero_based=True) if block.x.nnz)
-    first = next(least, 0)
-    return first == 0 or any(column == 0 for column in least)
 
 
 def _check(features: int | None, zero_based: bool | str) -> None:
