@@ -18,7 +18,7 @@ from tests.support.implementations import assert_close, assert_inputs_unchanged,
 from tests.support.thread_counts import TWO_AT_MOST, share_out
 
 RULES = ("adamw", "centered_rmsprop", "group_adagrad", "nesterov", "rmsprop", "signum")
-"""SecondStream adagrad, which most tests have, and those of `WAYS` that step the active rows alone."""
+"""Next to adagrad, which most tests have, and those of `WAYS` that step the active rows alone."""
 LIKE_OTHERS = ("adamw", "nesterov", "rmsprop", "signum")
 """Rules that have as many states as another one; each compiles loops."""
 ADVERSARIAL = (

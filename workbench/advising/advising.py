@@ -152,7 +152,7 @@ RESERVE, SECONDS_RESERVE = 0.06, 2.0
 SLOWDOWN_BOTH = 2.0
 """A slowdown from which on a run takes too long to begin for two of them."""
 SLOWDOWN_MOST = 3.0
-"""SecondStream many other programs the answer takes longer: at most so many times the reserve is left for it."""
+"""Next to many other programs the answer takes longer: at most so many times the reserve is left for it."""
 READING_SHARE = 0.5
 """Share of the budget that reading may take: of a file that takes longer the first part is read."""
 FIRST_SHARE = 0.6

@@ -11,12 +11,11 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from workbench import atomic_files, formats
-from workbench.data import contract
+from workbench.data import content, contract
 from workbench.data.batches.feed import BlockOrder
 from workbench.data.batches.slicing import gather_rows, slice_range
 from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks, StoredRows
 from workbench.data.errors import DataError
-from workbench.data.files.reading import fingerprint
 from workbench.data.labels import Labels, Wanted, read_labels
 from workbench.data.stored.arrays import MatrixWriter, write_array
 from workbench.data.stored.folder import Folder, FolderRows
@@ -225,14 +224,14 @@ def _open_origin(
 def _open_source(source: contract.Source, given: dict[str, Any]) -> tuple[RowBlocks, Wanted, Callable[[], None]]:
     """Return (blocks of rows, what is stated of their labels, a check that files have not changed) of a data source.
 
-    Hashes the files first. Raises DataError for unknown or missing parameters in `given`.
+    Raises DataError for unknown or missing parameters in `given`.
     """
     complete = source.complete(given)
-    before = fingerprint(*source.files(**complete))
+    before = content.states_of(source.files(**complete))
 
     def check_unchanged() -> None:
-        """Raise DataError if the content of a file of the source has changed since it was hashed."""
-        if fingerprint(*source.files(**complete)) != before:
+        """Raise DataError if the content of a file of the source has changed since it was opened."""
+        if content.first_changed_file(before, content.states_of(source.files(**complete))):
             named = complete.get("path", source.name)
             raise DataError(f"{named} has changed while it was read; convert it when nothing writes to it.")
 
