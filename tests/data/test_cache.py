@@ -111,7 +111,7 @@ def test_checksums_that_are_made_on_several_threads_are_those_of_one(monkeypatch
 def test_a_damaged_entry_is_made_anew_with_a_warning(makes, name, how):
     one = drawn()
     damage(name, how)
-    with pytest.warns(UserWarning, match=r"The cached data set .* is damaged \(.*\); it is made anew"):
+    with pytest.warns(UserWarning, match=r"The cached data set .* is damaged \(.*\); it is made again"):
         again = drawn()
     assert same(one, again)
     assert same(one, drawn())

@@ -177,7 +177,7 @@ def test_a_second_file_that_does_not_fit_is_refused(npz, fit):
         npz(["a"], name="other", x=sp.eye_array(1, 9, format="csr"), like=fit)
     with pytest.raises(DataError, match="uniform is not read from a file; leave like= out"):
         data.load("uniform", like=fit)
-    with pytest.raises(DataError, match="npz has 9 columns that keep_features chose and numbered anew; read the file"):
+    with pytest.raises(DataError, match="npz has 9 columns that keep_features chose and renumbered; read the file"):
         npz(["a"], name="other", like=data.keep_features(fit, 9))
     assert npz(["a"], name="other", like=data.keep_features(fit, 50)).features == 50
 
