@@ -147,7 +147,7 @@ def make_two(programs: Programs, loss: str, sums: str) -> tuple[Callable, Callab
             dense_table.dense_table_of,
         )
     if sums == "in_place":
-        return loops.make_pass(forward), loops.make_step(programs, is_parallel=True), loops.in_place_of
+        return touched.make_pass(forward), loops.make_step(programs, is_parallel=True), loops.in_place_of
     if sums == "hash_sort":
         return touched.make_pass(forward), touched.make_step(programs), touched.hash_sort_of
     return make_pass(programs, forward), make_merge(programs), hash_list_of

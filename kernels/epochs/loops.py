@@ -115,23 +115,6 @@ def own_entries(indices, start, stop, low, high):
     return np.int64(start) + below, np.int64(start) + within
 
 
-def make_pass(forward: Callable) -> Callable:
-    """Return compiled one_pass(part, rows, order, first, last, ..): scores and gradients of rows order[first:last].
-
-    It writes the operand `scratch` and returns (sum of losses, invalid target or -1); column sums are not needed.
-    `forward` is the result of `make_forward`.
-    """
-
-    def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store):
-        """Run `forward` on order[first:last], writing `scratch`; return (sum of losses, invalid target or -1).
-
-        rows, share, arrays, added and is_far are passed on (see `make_forward`); `part` and `store` are unused.
-        """
-        return forward(rows, order, first, last, share, arrays, added, is_far, scratch)
-
-    return inlined(one_pass)
-
-
 def make_step(programs: Programs, is_parallel: bool) -> Callable:
     """Return compiled step(owner, parts, ..) -> None: update weights by the entries of a batch, in place, unsummed.
 
@@ -452,7 +435,7 @@ def make_whole(programs: Programs, loss: str, sums: str) -> tuple[Callable, Call
         return touched.make_pass(forward), touched.make_step(programs), touched.hash_sort_of
 
     if sums == "in_place":
-        return make_pass(forward), make_step(programs, is_parallel=False), in_place_of
+        return touched.make_pass(forward), make_step(programs, is_parallel=False), in_place_of
     if sums == "dense_list":
         return dense_list.make_pass(programs, forward), dense_list.make_step(programs), dense_list.dense_list_of
 
