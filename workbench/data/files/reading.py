@@ -65,6 +65,21 @@ def path_exists(path: str | os.PathLike) -> bool:
         return False
 
 
+def fingerprint(*paths: str | os.PathLike | None) -> str:
+    """Return full name, size and modification time of each file, one per line; "PATH missing" without one.
+
+    None among the paths is skipped.
+    """
+    states = []
+    for path in (Path(path) for path in paths if path is not None):
+        try:
+            state = path.stat()
+            states.append(f"{path.resolve()} {state.st_size} {state.st_mtime_ns}")
+        except OSError:
+            states.append(f"{path} missing")
+    return "\n".join(states)
+
+
 def dataset_of(
     name: str,
     x: Any,

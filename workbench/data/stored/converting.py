@@ -11,11 +11,12 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from workbench import atomic_files, formats
-from workbench.data import content, contract
+from workbench.data import contract
 from workbench.data.batches.feed import BlockOrder
 from workbench.data.batches.slicing import gather_rows, slice_range
 from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks, StoredRows
 from workbench.data.errors import DataError
+from workbench.data.files.reading import fingerprint
 from workbench.data.labels import Labels, Wanted, read_labels
 from workbench.data.stored.arrays import MatrixWriter, write_array
 from workbench.data.stored.folder import Folder, FolderRows
@@ -227,11 +228,11 @@ def _open_source(source: contract.Source, given: dict[str, Any]) -> tuple[RowBlo
     Raises DataError for unknown or missing parameters in `given`.
     """
     complete = source.complete(given)
-    before = content.states_of(source.files(**complete))
+    before = fingerprint(*source.files(**complete))
 
     def check_unchanged() -> None:
         """Raise DataError if the content of a file of the source has changed since it was opened."""
-        if content.first_changed_file(before, content.states_of(source.files(**complete))):
+        if fingerprint(*source.files(**complete)) != before:
             named = complete.get("path", source.name)
             raise DataError(f"{named} has changed while it was read; convert it when nothing writes to it.")
 
