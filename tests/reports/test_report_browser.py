@@ -84,6 +84,25 @@ def test_it_asks_nothing_of_a_network_and_shows_its_verdict_and_charts(opened, p
     assert (page.refused, failures) == ([], [])
 
 
+PLOTLY = "window.Plotly = {newPlot: (place, data) => { place.textContent = `drawn ${data.length > 0}`; }};"
+
+
+def test_an_interactive_report_draws_each_chart_when_it_comes_into_view(opened, tmp_path, monkeypatch):
+    monkeypatch.setattr(report, "plotly_script", lambda: PLOTLY)
+    frame, path = store.frame(maker.sweep(densities=(0.01, 0.3))), tmp_path / "report.html"
+    report.html(frame, path, title="Known law", command="sweep", machine={}, interactive=True)
+    page, complaints = open_page(opened), []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.goto(path.as_uri())
+    chart = page.locator(".chart-wide").first
+    chart.scroll_into_view_if_needed()
+    page.get_by_text("drawn true").first.wait_for()
+    assert not chart.locator("> svg").is_visible(), "the picture is for paper and narrow windows"
+    page.emulate_media(media="print")
+    assert chart.locator("> svg").is_visible()
+    assert (page.refused, complaints) == ([], []), "the page's security policy allows its own scripts"
+
+
 def test_a_narrow_window_has_charts_of_its_own_layout_with_text_of_eleven_pixels(opened, small_file):
     page, _ = visited(opened, small_file, width=420)
     wide, narrow = page.locator(".chart-wide svg").first, page.locator(".chart-narrow svg").first

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from dataclasses import replace
 
 import pandas as pd
@@ -123,6 +124,13 @@ def test_a_charts_points_say_their_values_where_the_pointer_rests():
     assert any(re.fullmatch(r"sparse: 1 %, 1\.\d+ ms \(95 %: .* ms to .* ms\)", title) for title in titles)
     places = [float(x) for x in re.findall(r'cx="([\d.]+)"', marks)]
     assert all(0 < x < 9 * 72 for x in places)
+
+
+def test_an_interactive_report_without_plotly_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "plotly.offline", None)
+    with pytest.raises(export.ExportError, match=r"pip install 'sparse-workbench\[lab\]'"):
+        report.html(store.frame(maker.sweep()), tmp_path / "a.html", title="t", command="c", machine={},
+                    interactive=True)  # fmt: skip
 
 
 def test_bars_say_their_values_too():

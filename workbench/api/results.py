@@ -341,6 +341,7 @@ class Result:
         *,
         ax: Any = None,
         size: tuple[float, float] | None = None,
+        interactive: bool = False,
         **controls: Any,
     ) -> Any:
         """Draw a chart and return its Axes.
@@ -355,15 +356,22 @@ class Result:
             Axes of a grid, such as one of `plt.subplots(1, 2)`, whose place the chart takes.
         size : (float, float), optional
             Width and height of a new figure in inches; by default 9 x 5.4.
+        interactive : bool
+            Whether to return a chart for notebooks that answers to the pointer, by Plotly: values with intervals, a
+            click on a name hides it, axes logarithmic or linear. Elsewhere it is a picture.
         **controls
             Controls of the chart, such as `candidates="best"` for the best sparse and the best dense candidate alone.
 
         Returns
         -------
         matplotlib.axes.Axes
-            The first axes of the figure.
+            The first axes of the figure; a `Picture` if `interactive`.
         """
         measure = {"measure": chart} if chart in ("loss", "quality") else {}
+        if interactive:
+            from workbench.panels import picture
+
+            return picture.draw(CHARTS.get(chart, chart), self._trials, **measure | controls)
         return plot(CHARTS.get(chart, chart), self._trials, figure, ax, size, **measure | controls)
 
     def to_csv(self, path: str | Path | None = None) -> str | None:
@@ -414,7 +422,7 @@ class Result:
         span = " to ".join(dict.fromkeys((days[0], days[-1]))) if days else "an unknown day"
         return f"Measured by Sparse Workbench {own} on {where}, {span}, with {used}."
 
-    def report(self, path: str | Path | None = None, quote_formulas: bool = False) -> Path:
+    def report(self, path: str | Path | None = None, quote_formulas: bool = False, interactive: bool = False) -> Path:
         """Write a report and return its path.
 
         Parameters
@@ -424,13 +432,16 @@ class Result:
         quote_formulas : bool
             Whether texts in a .csv that a spreadsheet would run, such as "=1+1", begin with an apostrophe. A warning
             tells them otherwise.
+        interactive : bool
+            Whether the charts of an .html answer to the pointer: values with intervals, names to hide, axes
+            logarithmic or linear. Needs Plotly, whose script adds 2 MB to the file.
 
         Returns
         -------
         pathlib.Path
             The file.
         """
-        return export.write_report(self.folder, path, quote_formulas=quote_formulas)
+        return export.write_report(self.folder, path, quote_formulas=quote_formulas, interactive=interactive)
 
     def __repr__(self) -> str:
         """Return folder and state as one line."""

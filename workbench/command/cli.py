@@ -311,6 +311,7 @@ def report(
     results: Path | None = None,
     json: bool = False,
     quote_formulas: bool = False,
+    interactive: bool = False,
 ) -> None:
     """Write the report of runs: headline, verdict table, charts, sentences, tables, all records and their samples.
 
@@ -327,6 +328,8 @@ def report(
         Print the answer of each density as JSON for programs; write nothing.
     quote_formulas
         In a .csv, write texts that a spreadsheet would run, such as =1+1, with an apostrophe before.
+    interactive
+        In HTML, let charts answer to the pointer, by Plotly's script, which adds 2 MB.
 
     Examples
     --------
@@ -344,7 +347,8 @@ def report(
     if results is not None:
         export.refuse_options(out, markdown)
     written = [file for run in runs for file in kept.put(run, results)] if results else []
-    for path in written or [export.write_report(runs, out, markdown=markdown, quote_formulas=quote_formulas)]:
+    options: dict[str, Any] = {"markdown": markdown, "quote_formulas": quote_formulas, "interactive": interactive}
+    for path in written or [export.write_report(runs, out, **options)]:
         echo(path)
 
 

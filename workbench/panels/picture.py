@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from workbench import plots
+from workbench.plots import interactive
 from workbench.plots.chart import is_message
 from workbench.reports import page
 
@@ -31,6 +32,8 @@ class Picture:
     svg: bytes
     is_message: bool = False
     """Whether there is nothing to draw, and the sentence says why."""
+    described: dict[str, Any] | None = None
+    """The chart as Plotly's JSON, None if it is only a picture."""
 
     @property
     def html(self) -> str:
@@ -46,6 +49,11 @@ class Picture:
         caption = f"<figcaption>{html.escape(self.sentence)}</figcaption>"
         return f"{THEMES}<figure style='margin: 8px 0 0'>{image}{caption}</figure>"
 
+    def _repr_mimebundle_(self, **_options: Any) -> dict[str, Any]:
+        """Return the chart as Plotly's JSON for notebooks that draw it, and as a picture for the others."""
+        live = {interactive.MIME: self.described} if self.described else {}
+        return live | {"text/html": self.html, "text/plain": self.sentence}
+
 
 def draw(name: str, frame: pd.DataFrame, **controls: Any) -> Picture:
     """Return the chart `name` of the records in `frame`; ValueError, listing the known ones, for unknown names."""
@@ -54,4 +62,5 @@ def draw(name: str, frame: pd.DataFrame, **controls: Any) -> Picture:
     title = plots.get(name).title
     if is_message(figure):
         return Picture(title, sentence, b"", True)
-    return Picture(title, sentence, page.inline(figure, name, title, sentence).encode())
+    svg = page.inline(figure, name, title, sentence).encode()
+    return Picture(title, sentence, svg, described=interactive.describe(figure))

@@ -16,6 +16,7 @@ from workbench.panels import pages, picture
 from workbench.panels.form import LABELLED, close_tree, send_less
 from workbench.panels.guard import Guard
 from workbench.panels.state import LabState
+from workbench.plots import interactive
 
 # Results of a study as static outputs of cells: they stay in the notebook, and need no kernel to be read.
 
@@ -104,7 +105,10 @@ class Rows(Protocol):
 
 
 class ChartView:
-    """Shows one chart of the state's rows, drawn again when they changed, and at once when the user chose."""
+    """Shows one chart of the state's rows, drawn again when they changed, and at once when the user chose.
+
+    In wide panels it answers to the pointer (`live`), in narrow ones and without Plotly it is a picture (`image`).
+    """
 
     def __init__(self, state: Rows, guard: Guard, clock: Callable[[], float] = monotonic) -> None:
         """Make the widgets and draw the first chart of `state`; `guard` wraps callbacks, `clock()` gives seconds."""
@@ -117,8 +121,9 @@ class ChartView:
         self.chosen: dict[str, str] = {}
         self.bar = widgets.HBox([self.picker])
         self.bar.add_class("wb-grid")
-        self.image = widgets.HTML()
-        self.box = widgets.VBox([self.bar, self.image])
+        self.image, self.live = widgets.HTML(), widgets.Output()
+        self.live.add_class("wb-live")
+        self.box = widgets.VBox([self.bar, self.live, self.image])
         self.picker.observe(guard("Drawing", self._pick), names=["value"])
         state.observe(lambda _: self._age(), names=["rows"])
         self.stale, self.due, self.aged, self._setting = True, 0.0, self.clock(), False
@@ -170,9 +175,12 @@ class ChartView:
         """Draw the selected chart from the present records; sets `frame` and the image's HTML."""
         self.frame = frame = self.state.frame
         self._offer(pool_rounds(frame))
-        self.image.value = (
-            f"<p>{EMPTY}</p>" if frame.empty else picture.draw(self.picker.value, frame, **self.chosen).html
-        )
+        drawn = None if frame.empty else picture.draw(self.picker.value, frame, **self.chosen)
+        self.image.value = drawn.html if drawn else f"<p>{EMPTY}</p>"
+        is_live = drawn is not None and drawn.described is not None
+        data = {interactive.MIME: drawn.described, "text/plain": drawn.sentence} if drawn and is_live else {}
+        self.live.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},) if data else ()
+        (self.box.add_class if is_live else self.box.remove_class)("wb-has-live")
 
     def _offer(self, frame: pd.DataFrame) -> None:
         """Set the options of the controls from these pooled records; a choice of the user stays while it is available.

@@ -231,7 +231,7 @@ def _fits(axis: Any, locator: Any) -> bool:
 Label = tuple[float, float, str, str]
 """x, y, text and colour of what stands at the end of a line."""
 END = "end of a line"
-"""Group id of such names."""
+"""Group id of such names, which an interactive chart has in its list of names."""
 
 
 def label_ends(axes: Axes, ends: Sequence[Label]) -> None:
@@ -260,7 +260,7 @@ def list_names(axes: Axes, names: Iterable[tuple[str, str]]) -> None:
     above = 0.0
     for text, colour in names:
         lines = wrapped(text, 34 if is_narrow(axes) else 60)
-        note(axes, lines, (0, 1), color=colour, xytext=(5, -4 - above), textcoords="offset points", linespacing=1.2)
+        note(axes, lines, (0, 1), color=colour, xytext=(5, -4 - above), textcoords="offset points", gid=END)
         above += 1.35 * SMALL * (lines.count("\n") + 1)
 
 

@@ -14,7 +14,7 @@ from workbench.analysis.answers import answer_of, answered_groups
 from workbench.analysis.compare import contests_of_group
 from workbench.analysis.verdict_text import comparison_facts
 from workbench.reports import private_paths, report
-from workbench.reports.page import record, written_frame
+from workbench.reports.page import ExportError, record, written_frame
 from workbench.sweeps import run_folder
 
 # Answers of rows for programs: of each group, measure and density the better side, as sure as it is.
@@ -56,10 +56,6 @@ KINDS = (".html", ".md", *TABLES)
 """What is written, by the suffix of the file."""
 FLAT = ("text", "integer", "number", "flag")
 """Kinds of columns that a table has as they are."""
-
-
-class ExportError(ValueError):
-    """Export that cannot be written; the message says what can, or what is missing."""
 
 
 def frame_of(runs: Runs) -> pd.DataFrame:
@@ -123,6 +119,7 @@ def write_report(
     markdown: bool = False,
     predicted: AnswerText | None = None,
     quote_formulas: bool = False,
+    interactive: bool = False,
 ) -> Path:
     """Write the report of one or several runs and return its path, by default next to the first's records.
 
@@ -140,8 +137,9 @@ def write_report(
         return _write_frame(store.frame() if is_empty else frame_of(paths), path, quote_formulas)
     frame = store.frame() if is_empty else answer_frame_of(paths)
     given = _given(paths) | {"predicted": predicted}
-    write = report.markdown if kind == ".md" else report.html
-    return write(frame, path, **given)
+    if kind == ".md":
+        return report.markdown(frame, path, **given)
+    return report.html(frame, path, interactive=interactive, **given)
 
 
 def refuse_options(out: Path | None, markdown: bool) -> None:

@@ -160,6 +160,10 @@ def _titled(start: str, text: str, end: str) -> Markup:
     return Markup(f"{start}<title>{escape(' '.join(text.split()))}</title>{end}")
 
 
+class ExportError(ValueError):
+    """Export that cannot be written; the message says what can, or what is missing."""
+
+
 Table = dict[str, Any]  # columns: list of str; rows: list of lists of str; left: rows left out
 
 
@@ -367,7 +371,7 @@ def inline(figure: Figure, place: str, heading: str, sentence: str) -> Markup:
     text = re.sub(r' id="([^"]*)"', lambda found: f' id="{place}-{found[1]}"' if found[1] in used else "", text)
     text = re.sub(r'(href="#|url\(#)', rf"\g<1>{place}-", text)
     start, rest = text[: text.rindex("</svg>")].split(">", 1)
-    named = f' role="img" aria-labelledby="{place}-title {place}-desc"'
+    named = f' class="chart" role="img" aria-labelledby="{place}-title {place}-desc"'
     described = f'<title id="{place}-title">{escape(heading)}</title><desc id="{place}-desc">{escape(sentence)}</desc>'
     return Markup(f"{start}{named}>{described}{rest}{tooltips(figure)}</svg>")
 

@@ -5,7 +5,9 @@ sorts and filters the table of rows, nothing else.
 """
 
 import base64
+import gzip
 import hashlib
+import json
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,9 +27,20 @@ from workbench.analysis.breakeven import breakevens_of_group
 from workbench.analysis.compare import EQUIVALENCE_MARGIN
 from workbench.analysis.intervals import MEMORY_SHARE
 from workbench.analysis.verdict_text import MEASURES
+from workbench.plots import interactive as live
 from workbench.plots.style import NAMES_OF_BARS
 from workbench.reports import page, report_tables
-from workbench.reports.page import LONGEST, Table, inline, is_drawn, table_of, templates, written, written_frame
+from workbench.reports.page import (
+    LONGEST,
+    ExportError,
+    Table,
+    inline,
+    is_drawn,
+    table_of,
+    templates,
+    written,
+    written_frame,
+)
 
 # Method of the numbers of a report, for readers who want to judge them.
 
@@ -117,7 +130,7 @@ SECTIONS = {
 """Charts by the section of the page that they are in; others follow in one of their own."""
 ELSEWHERE = "Other charts"
 FIRST = tuple(name for names in SECTIONS.values() for name in names)
-SCRIPT = "rows.js"
+SCRIPT, LIVE = "rows.js", "live.js"
 GROUPS_DRAWN, GROUPS_ANSWERED = 4, 12
 FIGURE_INCHES = (9.0, 6.0)
 NARROW_INCHES, LINE_INCHES = (4.25, 3.8), 0.19
@@ -137,19 +150,22 @@ def html(
     machine: Mapping[str, Any],
     spec: str = "",
     predicted: AnswerText | None = None,
+    interactive: bool = False,
 ) -> Path:
     """Write one self-contained HTML file and return its path.
 
     `frame` is what `store.frame` gives, also empty; `command` makes the same records again, with the text `spec` in the
     file spec.json if it takes one; `machine` is shown as a table, nested mappings flattened. `predicted` is the answer
     if `frame` has no records. Text from records is escaped, and cut if it is very long. Each chart is laid out twice:
-    for wide windows and for narrow ones.
+    for wide windows and for narrow ones. `interactive` adds the script of Plotly, 2 MB, which draws the wide ones so
+    that they answer to the pointer; ExportError without Plotly.
     """
     pooled = configurations.pool_rounds(written_frame(frame))
     content = _content(pooled, int(frame["run"].ne("").sum()), title, command, machine, predicted)
     content |= {"spec": written(spec, None)}
     charts = [_svg_chart(f"{chart[0]}-{number}", *chart) for number, chart in enumerate(charts_of(pooled), 1)]
-    content |= {"sections": _in_sections(charts), "first_chart": charts[0], **script()}
+    content |= {"sections": _in_sections(charts), "first_chart": charts[0]}
+    content |= scripts({chart["id"]: chart["live"] for chart in charts if chart["live"]} if interactive else {})
     path = Path(path)
     atomic_files.write(path, templates().get_template("report.html").render(content))
     return path
@@ -246,10 +262,30 @@ def _in_sections(charts: Sequence[dict[str, Any]]) -> list[tuple[str, list[dict[
     return [(section, own) for section, own in found.items() if own]
 
 
-def script() -> dict[str, str]:
-    """Return {"script": JavaScript of the page, "digest": its SHA-256 in base64}, for the page's security policy."""
-    text = (Path(__file__).parent / SCRIPT).read_text(encoding="utf-8")
-    return {"script": text, "digest": base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}
+def scripts(drawn: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return what a page has of scripts: `scripts`, their `digests` for its security policy, and the charts to draw.
+
+    `drawn` is {id of a chart: its JSON for Plotly}; with any, Plotly's script is part of the page, packed by gzip.
+    """
+    names = [SCRIPT, LIVE] if drawn else [SCRIPT]
+    texts = [(Path(__file__).parent / name).read_text(encoding="utf-8") for name in names]
+    packed = {"plotly": "", "live": ""}
+    if drawn:
+        plotly = plotly_script()
+        packed["plotly"] = base64.b64encode(gzip.compress(plotly.encode(), mtime=0)).decode()
+        packed["live"] = json.dumps(drawn, allow_nan=False).replace("<", "\\u003c")
+        texts.append(plotly)
+    digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in texts]
+    return packed | {"scripts": texts[: len(names)], "digests": digests}
+
+
+def plotly_script() -> str:
+    """Return the script of Plotly; ExportError without the package."""
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError:
+        raise ExportError("Interactive charts need Plotly: pip install 'sparse-workbench[lab]'") from None
+    return get_plotlyjs()
 
 
 def _breakevens(groups: Sequence[configurations.Group]) -> Table:
@@ -341,19 +377,20 @@ def _draw_chart(name: str, frame: pd.DataFrame, controls: dict[str, str]) -> tup
 
 
 def _svg_chart(place: str, name: str, frame: pd.DataFrame, controls: dict[str, str]) -> dict[str, Any]:
-    """Return a chart as inline SVG, wide and narrow, for the template; `place` is its unique id on the page.
+    """Return a chart as inline SVG, wide and narrow, and as JSON for Plotly; `place` is its unique id on the page.
 
     "svg" is "" if the chart is only a message.
     """
     figure, chart = _draw_chart(name, frame, controls)
     if not is_drawn(figure):
-        return chart | {"id": place, "svg": "", "narrow": ""}
+        return chart | {"id": place, "svg": "", "narrow": "", "live": None}
     heading, sentence = chart["heading"], chart["sentence"]
     narrow = Figure(figsize=NARROW_INCHES)
     plots.draw(name, frame, narrow, **controls)
     narrow.set_figheight(_narrow_height(narrow))
     svg = inline(figure, place, heading, sentence)
-    return chart | {"id": place, "svg": svg, "narrow": _narrow_svg(narrow, place, heading, sentence)}
+    shown = {"svg": svg, "narrow": _narrow_svg(narrow, place, heading, sentence), "live": live.describe(figure)}
+    return chart | {"id": place} | shown
 
 
 def _narrow_svg(figure: Figure, place: str, heading: str, sentence: str) -> Markup | str:

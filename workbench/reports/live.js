@@ -1,0 +1,23 @@
+"use strict";
+// Draws charts that answer to the pointer in the place of their pictures, each when it comes into view.
+(async () => {
+  const packed = Uint8Array.from(atob(document.getElementById("plotly").textContent), (one) => one.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const script = document.createElement("script");
+  script.textContent = await new Response(stream).text();
+  document.head.append(script);
+  const charts = JSON.parse(document.getElementById("live").textContent);
+  const draw = (place) => {
+    const { data, layout, config } = charts[place.dataset.chart];
+    place.parentElement.classList.add("live-drawn");
+    return Plotly.newPlot(place, data, { ...layout, paper_bgcolor: "rgba(0,0,0,0)" }, config);
+  };
+  const seen = new IntersectionObserver((entries) => {
+    for (const { isIntersecting, target } of entries) {
+      if (!isIntersecting) continue;
+      seen.unobserve(target);
+      draw(target.querySelector(".live"));
+    }
+  });
+  document.querySelectorAll(".chart-wide:has(.live)").forEach((one) => seen.observe(one));
+})();
