@@ -26,15 +26,14 @@ def labels(chooser):
     return [label for label, _ in chooser.list.options]
 
 
-def test_a_file_in_a_folder_is_chosen_by_list_and_button(chooser):
+def test_a_file_in_a_folder_is_chosen_by_its_button(chooser):
     assert chooser.shown.layout.display == "none"
     chooser.browse.value = True
     assert labels(chooser) == [PARENT, "data/", "b.svm   6 B"]
     chooser.list.value = "data"
-    chooser.open.click()
     assert labels(chooser) == [PARENT, "a.csv   4 B"]
+    assert chooser.list.value is None, "the same name can be pressed in the next folder"
     chooser.list.value = "a.csv"
-    chooser.open.click()
     assert (chooser.text.value, chooser.browse.value) == ("data/a.csv", False)
 
 
@@ -46,8 +45,24 @@ def test_a_folder_is_taken_and_the_folder_above_is_opened(chooser):
     assert chooser.text.value == "data"
     chooser.browse.value = True
     chooser.list.value = ".."
-    chooser.open.click()
     assert "data/" in labels(chooser)
+
+
+def test_a_wrong_path_is_told_with_the_nearest_file_and_a_data_set_is_none(chooser):
+    chooser.text.value = "data/a.cvs"
+    assert "Did you mean &#x27;a.csv&#x27;?" in chooser.wrong.value
+    for right in ("data/a.csv", "uniform", ""):
+        chooser.text.value = right
+        assert chooser.wrong.value == ""
+
+
+def test_the_list_begins_where_data_are(here, chooser):
+    chooser.browse.value = True
+    assert chooser.folder == here
+    chooser.browse.value = False
+    (here / "b.svm").unlink()
+    chooser.browse.value = True
+    assert chooser.folder == here / "data"
 
 
 def test_entries_beyond_the_most_are_counted(here, monkeypatch):

@@ -36,7 +36,9 @@ def test_rows_that_arrive_change_progress_chart_verdict_and_table(here, opened):
     assert "Now: n1: csr at 1 %<br>n2: &lt;starting&gt;<br>3 comparisons wait<" in text(panel)
     first = panel.results.chart.image.value
     assert "data:image/svg+xml" in first
-    assert panel.results.chart.live.outputs[0]["data"][MIME]["data"], "wide panels have a chart that can be pointed at"
+    assert panel.results.chart.drawn.live.outputs[0]["data"][MIME]["data"], (
+        "wide panels have a chart that can be pointed at"
+    )
     assert {room.layout.display for room in rooms} == {None}
     write_run(study.folder, rows)
     clock.now += 60

@@ -1,8 +1,10 @@
 """The first panel: a button for each answer, its view made when it is asked for, and the same answers for cells."""
 
+import html
 import json
 import re
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 
 import ipywidgets as widgets
@@ -254,10 +256,12 @@ def test_compare_tells_what_changed_between_two_runs(start, run):
     assert "compared" in expected.text or "Nothing is slower." in expected.text
 
 
-def test_advice_is_measured_on_a_thread_and_shown_with_its_command(start, monkeypatch):
+def test_advice_is_measured_on_a_thread_and_shown_with_its_command_chart_and_files(start, run, monkeypatch):
     guess = f"The label is the column 'a' (its name). Another one: {option_text.typed(label='NAME')}."
     command = "workbench train --dataset uniform"
-    answer = SimpleNamespace(text=AnswerText("Go <sparse>"), command=command, spent="3 trials", guesses=(guess,))
+    settings = {"dataset": "uniform", "model": "softmax"}
+    answer = SimpleNamespace(text=AnswerText("Go <sparse>"), command=command, spent="3 trials", guesses=(guess,),
+                             settings=settings, folder=Path(run))  # fmt: skip
     asked = []
     monkeypatch.setattr(advise, "advise", lambda settings, seconds, follow: asked.append((settings, seconds)) or answer)
     shown = start("advise", source="uniform", model="softmax", seconds=12)
@@ -267,7 +271,12 @@ def test_advice_is_measured_on_a_thread_and_shown_with_its_command(start, monkey
     assert "Go &lt;sparse&gt;.</strong>" in shown.view.answer.value
     assert "<code>workbench train --dataset uniform</code>" in shown.view.answer.value
     assert "Another one: NAME in the field <em>Label</em>." in shown.view.answer.value
+    python = 'advice = wb.advise("uniform", model="softmax"); model = advice.fit()'
+    assert html.escape(python) in shown.view.answer.value
     assert not shown.view.button.disabled
+    assert "data:image/svg+xml" in shown.view.chart.image.value
+    shown.view.export.click()
+    assert all(Path(run, name).is_file() and name in shown.view.exported.value for name in ("report.html", "rows.csv"))
 
 
 def test_while_advice_is_measured_the_panel_tells_what_happens_and_hears_stop(start, monkeypatch):

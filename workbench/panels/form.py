@@ -2,8 +2,8 @@
 
 import html
 import os
+import re
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,12 @@ import ipywidgets as widgets
 
 from workbench import data
 from workbench.analysis import formatting
+from workbench.panels.columns import ColumnsView
 from workbench.panels.guard import Guard, nothing
 from workbench.panels.state import LabState
 from workbench.settings import CHOICES, LABEL, Setting
 from workbench.study import help_of, options_of, suited
-from workbench.study.suited import files_of
+from workbench.study.suited import file_error, files_of
 from workbench.sweeps import run_folder
 from workbench.sweeps.spec import FILES
 
@@ -75,19 +76,23 @@ class RunPicker:
         return True
 
 
-# A chooser of files and folders below a text field, of widgets that a keyboard reaches: a list and three buttons.
+# A chooser of files and folders below a text field, of widgets that a keyboard reaches: a list of buttons.
 
 
 MOST = 500
 """Entries of a folder that are listed."""
 PARENT = ".. (the folder above)"
+data_file = re.compile(
+    r"\.(csv|tsv|parquet|svm|svmlight|libsvm|vw|npz|mtx|mat|jsonl|arff|h5ad|data)(\.(gz|zst|bz2|xz))?$"
+)
+"""Names of files that hold data; others are listed too."""
 
 
 class FileChooser:
-    """A button that opens a list of the folders and readable files; what is chosen is written into the text field.
+    """A button that opens a list of the folders and readable files, and a line that says what is wrong with a path.
 
-    Files are read from `text`'s folder, else from the current one. Arrow keys choose in the list, and a button opens
-    the entry: a folder is listed in its place, a file is taken.
+    Each entry of the list is a button itself: a click or Enter lists a folder in its place, or writes a file into the
+    text field. What is typed is looked at with each key.
     """
 
     def __init__(self, text: widgets.Text, guard: Guard, takes_folder: bool = False) -> None:
@@ -96,24 +101,21 @@ class FileChooser:
         `guard` wraps the callbacks. Nothing is listed before the button is pressed.
         """
         name = text.description.lower()
-        self.text, self.folder = text, Path.cwd()
+        self.text, self.folder, self.takes_folder = text, Path.cwd(), takes_folder
         self.browse = widgets.ToggleButton(description="Browse", tooltip=f"Choose {name} from a list")
-        self.place = widgets.HTML()
-        self.list = widgets.Select(
-            options=[], rows=8, description="Folders and files", tooltip=f"Entries to choose {name} from"
-        )
+        self.place, self.wrong = widgets.HTML(), widgets.HTML()
+        self.list = widgets.ToggleButtons(options=[], tooltip=f"Folders and files to choose {name} from")
         self.list.add_class("wb-files")
-        self.open = widgets.Button(description="Open", tooltip="Take the file, or list the folder, that is marked")
         self.take = widgets.Button(description="Use folder", tooltip="Take the folder that is listed")
         self.take.layout.display = None if takes_folder else "none"
-        buttons = widgets.HBox([self.open, self.take])
-        buttons.add_class("wb-row")
-        self.shown = widgets.VBox([self.place, self.list, buttons])
+        self.shown = widgets.VBox([self.place, self.list, self.take])
         self.shown.layout.display = "none"
-        self.box = widgets.VBox([text, self.browse, self.shown])
+        self.box = widgets.VBox([text, self.wrong, self.browse, self.shown])
         self.box.add_class("wb-field")
+        text.continuous_update = True
+        text.observe(guard("Looking at the path", self._look), names=["value"])
         self.browse.observe(guard("Listing files", self._toggle), names=["value"])
-        self.open.on_click(guard("Opening the entry", self._open))
+        self.list.observe(guard("Opening the entry", self._open), names=["value"])
         self.take.on_click(guard("Taking the folder", lambda: self._choose(self.folder)))
 
     def enable(self, on: bool) -> None:
@@ -122,13 +124,20 @@ class FileChooser:
         if not on:
             self.browse.value = False
 
+    def _look(self) -> None:
+        """Say what is wrong with the typed path, with the nearest file; nothing of the name of a data set."""
+        typed = self.text.value.strip()
+        wrong = file_error(Path(typed).expanduser(), self.takes_folder) if typed and typed not in data.names() else ""
+        self.wrong.value = f'<div class="wb-problem" role="status">{html.escape(wrong)}</div>' if wrong else ""
+
     def _toggle(self) -> None:
-        """Show the list, starting at the folder that the text field names (else the current one), or hide it."""
+        """Show the list, starting at the folder that the text field names, else where data are, or hide it."""
         self.shown.layout.display = None if self.browse.value else "none"
         if self.browse.value:
             named = Path(self.text.value or ".").expanduser()
-            folder = named if named.is_dir() else named.parent
-            self._list(folder if folder.is_dir() else Path.cwd())
+            folder = named if named.is_dir() and self.text.value else named.parent
+            is_named = bool(self.text.value) and folder.is_dir() and folder != Path()
+            self._list(folder if is_named else data_folder(Path.cwd()))
 
     def _list(self, folder: Path) -> None:
         """Fill the list with the entries of `folder`; OSError if it cannot be read."""
@@ -136,12 +145,15 @@ class FileChooser:
         self.folder = folder.resolve()
         more = f" {left_out:,} more are not listed; type the name." if left_out else ""
         self.place.value = f'<div class="wb-now" role="status">{html.escape(str(self.folder))}{more}</div>'
+        self.list.set_trait("options", ())
         self.list.options = options
-        self.list.value = options[0][1]
+        self.list.value = None
 
     def _open(self) -> None:
-        """List the marked folder, or write the marked file into the text field."""
-        chosen = self.folder / (self.list.value or ".")
+        """List the pressed folder, or write the pressed file into the text field."""
+        if self.list.value is None:
+            return
+        chosen = self.folder / self.list.value
         if chosen.is_dir():
             self._list(chosen)
         else:
@@ -152,6 +164,20 @@ class FileChooser:
         here = Path.cwd()
         self.text.value = str(path.relative_to(here)) if path.is_relative_to(here) and path != here else str(path)
         self.browse.value = False
+
+
+def data_folder(here: Path) -> Path:
+    """Return the folder to look for data in: `here` if it has a file with the suffix of one, else the first folder in
+    it that has; else `here`.
+    """
+    below = sorted(path for path in here.iterdir() if path.is_dir() and not path.name.startswith("."))
+    for folder in (here, *below):
+        try:
+            if any(data_file.search(path.name.lower()) for path in folder.iterdir() if path.is_file()):
+                return folder
+        except PermissionError:
+            continue
+    return here
 
 
 def entries(folder: Path) -> tuple[list[tuple[str, str]], int]:
@@ -224,6 +250,25 @@ def _inputs(choice: Setting) -> list[widgets.Widget]:
     return [widgets.Text(description=choice.label, continuous_update=False, **shared)]
 
 
+GROUPS: tuple[tuple[str, str, Callable[[Setting], bool]], ...] = (
+    ("Candidates", "What competes with dense: formats, kernels, how weights are updated and steps executed.",
+     lambda setting: setting.role == "line"),
+    ("Data", "The sizes of synthetic data, and how a file and its labels are read.",
+     lambda setting: setting.goes_to[0] in ("data", "target") and setting.name != "width"),
+    ("Training", "The model's own settings, its size, and the optimizer.",
+     lambda setting: setting.goes_to[0] in ("data", "target", "model", "optimizer", "setup")),
+    ("Measurement", "Where, on how many threads, how long and how often each candidate is timed.", lambda _: True),
+)  # fmt: skip
+"""Title, sentence and members of the groups of fields that are rarely used; a field is in the first that takes it."""
+
+
+def _grid(boxes: Sequence[widgets.Widget]) -> widgets.Box:
+    """Return a box in which fields stand in columns."""
+    box = widgets.Box(boxes)
+    box.add_class("wb-grid")
+    return box
+
+
 class Form:
     """All fields; rarely used ones are behind a button, file fields next to the data set that reads them."""
 
@@ -235,26 +280,35 @@ class Form:
         self.label = label_field()
         self.label.observe(guard("Choosing", self._choose_label), names=["value"])
         self._showing = False
-        more = self._grid(main=False)
+        more = self._groups()
         more.layout.display = "none"
         self.more = widgets.ToggleButton(
             description="Change what is measured", tooltip="Formats, kernels, updates, widths, devices, rounds"
         )
         self.more.observe(lambda change: setattr(more.layout, "display", None if change["new"] else "none"), "value")
-        self.box = widgets.VBox([self._grid(main=True), self.more, more])
+        main = [name for name, field in self.fields.items() if field.choice.is_main]
+        boxes = [self.fields[name].box for name in main]
+        boxes[1:1] = [*(self.fields[name].box for name in FILES), self.label]
+        self.columns = ColumnsView(
+            guard,
+            lambda file: state.choose(columns=file),
+            lambda names: self.label.set_trait("options", names),
+        )
+        self.box = widgets.VBox([_grid(boxes), self.columns.box, self.more, more])
         state.observe(lambda _: self._show(), names=["choices"])
         state.observe(lambda _: self._enable(), names=["progress"])
         self._show()
         self._enable()
 
-    def _grid(self, main: bool) -> widgets.Box:
-        """Return a box with the main fields and those of files, or with the other fields."""
-        names = [name for name, field in self.fields.items() if field.choice.is_main == main and name not in FILES]
-        boxes = [self.fields[name].box for name in names]
-        boxes[1:1] = [*(self.fields[name].box for name in FILES), self.label] if main else []
-        box = widgets.Box(boxes)
-        box.add_class("wb-grid")
-        return box
+    def _groups(self) -> widgets.Box:
+        """Return a box with the other fields in groups, each with a sentence."""
+        rest = {name: field for name, field in self.fields.items() if not field.choice.is_main and name not in FILES}
+        parts = list[widgets.Widget]()
+        for title, sentence, belongs in GROUPS:
+            names = [name for name, field in rest.items() if belongs(field.choice)]
+            heading = widgets.HTML(f"<strong>{title}.</strong> {sentence}")
+            parts += [heading, _grid([rest.pop(name).box for name in names])]
+        return widgets.VBox(parts)
 
     def _choose(self) -> None:
         """Write the values of all widgets to the state, unless they are being filled from it.
@@ -282,7 +336,11 @@ class Form:
                 self.fields[name].box.layout.display = None if name in read else "none"
             is_named = dataset in data.names() and "label" in data.get(dataset).parameters
             self.label.layout.display = None if is_named else "none"
-            self.label.value = suited.label_of(self.state.choices["reading"])
+            reading = self.state.choices["reading"]
+            self.label.value = suited.label_of(reading)
+            if not self.state.alive:
+                is_table = dataset == "table"
+                self.columns.show(self.state.choices["path"] * is_table, self.state.choices["columns"], reading)
         finally:
             self._showing = False
 
@@ -293,39 +351,8 @@ class Form:
         self.label.disabled = self.state.alive
 
 
-def label_field() -> widgets.Text:
-    """Return a text field for the name of the label column; empty means guessed."""
-    return widgets.Text(description=LABEL.label, tooltip=LABEL.help, continuous_update=False, style=LABELLED)
-
-
-def tree(widget: widgets.Widget) -> list[widgets.Widget]:
-    """Return a widget and all that its state names, such as children, layouts and styles, parents first."""
-    named = [getattr(widget, name) for name in widget.keys]
-    inner = [part for value in named for part in (value if isinstance(value, tuple | list) else [value])]
-    return [widget, *(found for part in inner if isinstance(part, widgets.Widget) for found in tree(part))]
-
-
-def close_tree(widget: widgets.Widget) -> None:
-    """Close a widget and all that its state names.
-
-    ipywidgets closes the widget alone: its layout would be sent to every page that is loaded, and a box that is still
-    open with a closed child makes ipywidgets fail to send any widget at all.
-    """
-    for part in tree(widget):
-        part.close()
-
-
-def send_less(widget: widgets.Widget) -> None:
-    """Have a widget and all that its state names send what differs from the defaults when a page asks for its state.
-
-    By default ipywidgets sends every trait, of which a layout alone has forty that are empty.
-    """
-    for part in tree(widget):
-        part.get_state = partial(_state_without_defaults, part)
-
-
-def _state_without_defaults(
-    widget: widgets.Widget, key: str | set[str] | None = None, drop_defaults: bool = False
-) -> dict[str, Any]:
-    """Return the state of a widget: the traits `key`, or if that is None those that differ from their defaults."""
-    return type(widget).get_state(widget, key, drop_defaults or key is None)
+def label_field() -> widgets.Combobox:
+    """Return a field for the name of the label column, which lists the columns of a table; empty means guessed."""
+    return widgets.Combobox(
+        description=LABEL.label, tooltip=LABEL.help, continuous_update=False, ensure_option=False, style=LABELLED
+    )

@@ -28,12 +28,13 @@ if TYPE_CHECKING:
     from workbench.panels.panel import Panel
 import ipywidgets as widgets
 
-from workbench.panels.form import LABELLED, close_tree, send_less
+from workbench.panels.form import LABELLED
 from workbench.panels.guard import Guard
 from workbench.panels.live import trouble
 from workbench.panels.state import trouble_of
 from workbench.panels.style import SHEET, Watcher
 from workbench.panels.tabs import RequestState, View
+from workbench.panels.widget_trees import close_tree, send_less
 
 # The first panel: one question, "What do you want to know?", and an answer for each button.
 

@@ -22,11 +22,12 @@ from workbench.analysis import formatting, profiles
 from workbench.data import contract
 from workbench.option_text import worded
 from workbench.panels import live, pages, picture
-from workbench.panels.form import Form, close_tree, send_less
+from workbench.panels.form import Form
 from workbench.panels.guard import Guard
 from workbench.panels.results_view import ResultsView, Shown
 from workbench.panels.state import LabState, emphasized
 from workbench.panels.style import SHEET, Watcher
+from workbench.panels.widget_trees import close_tree, send_less
 from workbench.study import suited
 from workbench.study.suited import drop_unread_files, files_of
 from workbench.sweeps.problem import OF_FILE, parameters_of_file

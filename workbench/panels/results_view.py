@@ -13,9 +13,10 @@ import pandas as pd
 from workbench import plots
 from workbench.analysis.configurations import configuration_of, pool_rounds, records
 from workbench.panels import pages, picture
-from workbench.panels.form import LABELLED, close_tree, send_less
+from workbench.panels.form import LABELLED
 from workbench.panels.guard import Guard
 from workbench.panels.state import LabState
+from workbench.panels.widget_trees import close_tree, send_less
 from workbench.plots import interactive
 
 # Results of a study as static outputs of cells: they stay in the notebook, and need no kernel to be read.
@@ -104,11 +105,30 @@ class Rows(Protocol):
         """Call `handler(change)` whenever one of the named traits changes."""
 
 
-class ChartView:
-    """Shows one chart of the state's rows, drawn again when they changed, and at once when the user chose.
+class PictureView:
+    """The widgets of a drawn chart.
 
-    In wide panels it answers to the pointer (`live`), in narrow ones and without Plotly it is a picture (`image`).
+    In wide panels it answers to the pointer (`live`), in narrow ones and without Plotly it is a picture (`image`): the
+    style sheet decides.
     """
+
+    def __init__(self) -> None:
+        """Make the widgets, empty."""
+        self.image, self.live = widgets.HTML(), widgets.Output()
+        self.live.add_class("wb-live")
+        self.box = widgets.VBox([self.live, self.image])
+
+    def show(self, drawn: picture.Picture | None, otherwise: str = "") -> None:
+        """Show a drawn chart; the sentence `otherwise` if it is None."""
+        described = drawn.described if drawn else None
+        self.image.value = drawn.html if drawn else f"<p>{otherwise}</p>" if otherwise else ""
+        data = {interactive.MIME: described, "text/plain": drawn.sentence} if drawn and described else {}
+        self.live.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},) if data else ()
+        (self.box.add_class if data else self.box.remove_class)("wb-has-live")
+
+
+class ChartView:
+    """Shows one chart of the state's rows, drawn again when they changed, and at once when the user chose."""
 
     def __init__(self, state: Rows, guard: Guard, clock: Callable[[], float] = monotonic) -> None:
         """Make the widgets and draw the first chart of `state`; `guard` wraps callbacks, `clock()` gives seconds."""
@@ -121,9 +141,9 @@ class ChartView:
         self.chosen: dict[str, str] = {}
         self.bar = widgets.HBox([self.picker])
         self.bar.add_class("wb-grid")
-        self.image, self.live = widgets.HTML(), widgets.Output()
-        self.live.add_class("wb-live")
-        self.box = widgets.VBox([self.bar, self.live, self.image])
+        self.drawn = PictureView()
+        self.image = self.drawn.image
+        self.box = widgets.VBox([self.bar, self.drawn.box])
         self.picker.observe(guard("Drawing", self._pick), names=["value"])
         state.observe(lambda _: self._age(), names=["rows"])
         self.stale, self.due, self.aged, self._setting = True, 0.0, self.clock(), False
@@ -175,12 +195,7 @@ class ChartView:
         """Draw the selected chart from the present records; sets `frame` and the image's HTML."""
         self.frame = frame = self.state.frame
         self._offer(pool_rounds(frame))
-        drawn = None if frame.empty else picture.draw(self.picker.value, frame, **self.chosen)
-        self.image.value = drawn.html if drawn else f"<p>{EMPTY}</p>"
-        is_live = drawn is not None and drawn.described is not None
-        data = {interactive.MIME: drawn.described, "text/plain": drawn.sentence} if drawn and is_live else {}
-        self.live.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},) if data else ()
-        (self.box.add_class if is_live else self.box.remove_class)("wb-has-live")
+        self.drawn.show(None if frame.empty else picture.draw(self.picker.value, frame, **self.chosen), EMPTY)
 
     def _offer(self, frame: pd.DataFrame) -> None:
         """Set the options of the controls from these pooled records; a choice of the user stays while it is available.

@@ -5,7 +5,7 @@ An entry registers an `Answer`. Its `view` is made when somebody asks for it; `s
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import ipywidgets as widgets
 import traitlets
@@ -15,10 +15,11 @@ from workbench import data, models
 from workbench.advising import settings_of
 from workbench.data import contract
 from workbench.panels import form
+from workbench.panels.columns import ColumnsView
 from workbench.panels.form import FileChooser
 from workbench.panels.guard import Guard
 from workbench.settings import CHOICES
-from workbench.study import options_of
+from workbench.study import options_of, suited
 from workbench.study.suited import files_of
 
 
@@ -80,7 +81,15 @@ def settings_of_data(asked: RequestState) -> dict[str, Any]:
     return settings | ({"model": asked.model} if asked.model else {})
 
 
-def fields_of(asked: RequestState, guard: Guard, *more: widgets.Widget) -> widgets.Widget:
+class Fields(NamedTuple):
+    """The widgets that ask for data and model: all of them in `box`, the field of the label, the table's columns."""
+
+    box: widgets.Widget
+    label: widgets.Combobox
+    columns: ColumnsView
+
+
+def fields_of(asked: RequestState, guard: Guard, *more: widgets.Widget) -> Fields:
     """Return the fields for data and model, bound to the traits of `asked`, followed by the widgets `more`.
 
     Fields that few files need are behind a button, which is pressed if one of them is filled.
@@ -109,7 +118,26 @@ def fields_of(asked: RequestState, guard: Guard, *more: widgets.Widget) -> widge
     reads.observe(lambda change: setattr(shown.layout, "display", None if change["new"] else "none"), "value")
     shown.layout.display = "none"
     reads.value = any(getattr(asked, name) for name in OF_DATA[2:])
-    return widgets.VBox([grid_of(FileChooser(source, guard, takes_folder=True).box, label, model, *more), reads, shown])
+    columns = ColumnsView(
+        guard,
+        lambda file: setattr(asked, "columns", file),
+        lambda names: label.set_trait("options", names),
+    )
+    show = lambda *_: columns.show(_table_of(asked), asked.columns, _reading_of(asked))  # noqa: E731
+    asked.observe(guard("Looking at the columns", show), names=["source", "columns", "reading", "label", "dataset"])
+    show()
+    fields = grid_of(FileChooser(source, guard, takes_folder=True).box, label, model, *more)
+    return Fields(widgets.VBox([fields, columns.box, reads, shown]), label, columns)
+
+
+def _table_of(asked: RequestState) -> str:
+    """Return the path of the requested data if it may be a table, else ""."""
+    return asked.source if asked.dataset in ("", "table") and asked.source not in data.names() else ""
+
+
+def _reading_of(asked: RequestState) -> str:
+    """Return the reader options of the request with its label."""
+    return suited.replace_label(asked.reading, asked.label.strip())
 
 
 def _text(asked: RequestState, name: str, label: str, help: str) -> widgets.Text:

@@ -13,11 +13,12 @@ import traitlets
 from kernels.registry import unknown_name
 from workbench import store
 from workbench.analysis import configurations, formatting
-from workbench.panels.form import LABELLED, RunPicker, close_tree, runs, send_less
+from workbench.panels.form import LABELLED, RunPicker, runs
 from workbench.panels.guard import Guard
 from workbench.panels.results_view import ResultsView, Shown, said, verdict_of
 from workbench.panels.state import file_stamp
 from workbench.panels.tabs import Answer, RequestState, grid_of, register
+from workbench.panels.widget_trees import close_tree, send_less
 from workbench.sweeps import run_folder
 from workbench.sweeps.spec import SpecError
 

@@ -57,7 +57,7 @@ class _Inspect(Still):
         self.button = widgets.Button(description="Inspect", tooltip="Show formats and bytes", button_style="primary")
         self.button.on_click(guard("Inspecting", self._inspect))
         self.answer = widgets.HTML()
-        self.box = widgets.VBox([fields_of(asked, guard), self.button, self.answer])
+        self.box = widgets.VBox([fields_of(asked, guard).box, self.button, self.answer])
 
     def _inspect(self) -> None:
         """Inspect a training step on the chosen data and show it; on an error the answer is cleared."""
