@@ -20,6 +20,7 @@ from workbench.data.errors import DataError
 from workbench.data.files.opened import read_head
 from workbench.data.tables.blocks import joined, table_of
 from workbench.data.tables.columns import LAYOUT, Columns, columns_of, load
+from workbench.data.tables.guessing import nested_of
 from workbench.panels.guard import Guard
 from workbench.panels.widget_trees import close_tree, send_less
 from workbench.sweeps import run_folder
@@ -81,7 +82,7 @@ def preview(path: Path, columns: str = "", reading: str = "") -> Preview | None:
             sample.write_bytes(first if len(first) < BYTES else first[: first.rindex(b"\n") + 1])
         found = data.guess_columns(sample, columns=columns or None, label=options.get("label"), **layout)
         table = table_of(sample, **layout | dict(found.layout))
-        shown = [name for name in found.names if name not in table.nested][:MOST]
+        shown = [name for name in found.names if name not in nested_of(table)][:MOST]
         block = joined(table, shown)
     values = {
         name: [texts.text(int(code)) if code >= 0 else "" for code in texts.codes[:ROWS]]
