@@ -59,7 +59,7 @@ def describe(figure: Figure) -> dict[str, Any] | None:
         "xaxis": _axis(axes, axes.xaxis), "yaxis": _axis(axes, axes.yaxis),
         "showlegend": sum(trace["showlegend"] for trace in data) > 1, **_scale_buttons(axes),
     }  # fmt: skip
-    return {"data": data, "layout": layout, "config": {"displaylogo": False, "responsive": True}}
+    return {"data": data, "layout": layout, "config": {"displaylogo": False}}
 
 
 def _scale_buttons(axes: Axes) -> dict[str, Any]:

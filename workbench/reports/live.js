@@ -10,7 +10,7 @@
   const draw = (place) => {
     const { data, layout, config } = charts[place.dataset.chart];
     place.parentElement.classList.add("live-drawn");
-    return Plotly.newPlot(place, data, { ...layout, paper_bgcolor: "rgba(0,0,0,0)" }, config);
+    return Plotly.newPlot(place, data, { ...layout, paper_bgcolor: "rgba(0,0,0,0)" }, { ...config, responsive: true });
   };
   const seen = new IntersectionObserver((entries) => {
     for (const { isIntersecting, target } of entries) {
