@@ -3,6 +3,7 @@
 import html
 import json
 import re
+import shutil
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,7 +20,7 @@ from workbench.panels import lab, tabs
 from workbench.panels.lab import Start
 from workbench.panels.panel import Panel
 from workbench.panels.tabs import advise, compare, inspect
-from workbench.sweeps import run_folder
+from workbench.sweeps import run_folder, run_notes
 from workbench.sweeps.spec import SpecError, dump_spec
 
 
@@ -254,6 +255,26 @@ def test_compare_tells_what_changed_between_two_runs(start, run):
     expected = compare.of_runs(run, run)
     assert shown.view.answer.value == expected.html
     assert "compared" in expected.text or "Nothing is slower." in expected.text
+
+
+def test_runs_are_listed_with_notes_and_tags_in_an_order_and_drawn_over_each_other(start, run):
+    other = Path(run).with_name("another")
+    shutil.copytree(run, other)
+    shown = start("compare", run=run, other_run=str(other))
+    view = shown.view.list
+    view.run.widget.value = str(other) if str(other) in view.run.known else view.run.known[0]
+    view.note.value, view.tags.value = "with <more> rows", "b, a,"
+    view.save.click()
+    assert "with &lt;more&gt; rows" in view.table.value
+    assert run_notes.read(Path(view.run.value)) == run_notes.Note("with <more> rows", ("a", "b"))
+    names = {one: view.table.value.index(f">{one}<") for one in ("another", Path(run).name)}
+    view.order.value = "name"
+    assert sorted(names) == sorted(names, key=lambda one: view.table.value.index(f">{one}<"))
+    shown.view.button.click()
+    assert shown.trouble.value == ""
+    assert "data:image/svg+xml" in shown.view.chart.image.value
+    (Path(view.run.value) / run_notes.FILE).write_text("{")
+    assert run_notes.read(Path(view.run.value)) == run_notes.Note()
 
 
 def test_advice_is_measured_on_a_thread_and_shown_with_its_command_chart_and_files(start, run, monkeypatch):

@@ -143,6 +143,7 @@ PICTURES = [
     *(("sizes", name, "sizes") for name in plots.names("sizes")),
     *(("sizes", name, "busy sizes") for name in plots.names("sizes")),
     *(("profile", name, "profile") for name in plots.names("profile")),
+    *(("runs", name, "two runs") for name in plots.names("runs")),
 ]
 """Kind of rows, chart, records: every chart with all records that it reads."""
 
@@ -154,6 +155,10 @@ def frame_of(records):
     if records == "profile":
         drawn = data.load("power_law", rows=300, features=400, density=0.03, cache=False)
         return pd.DataFrame([asdict(data.profile(drawn))])
+    if records == "two runs":
+        slower = replace(maker.SPARSE, slope=0.2)
+        frames = {"old (before)": maker.sweep(), "new (after)": maker.sweep((maker.DENSE, slower))}
+        return pd.concat([store.frame(rows).assign(of_run=run) for run, rows in frames.items()], ignore_index=True)
     return store.frame([maker.disturbed(row) if records.startswith("busy") else row for row in swept_sizes()])
 
 
@@ -187,6 +192,22 @@ def test_a_plot_has_most_of_its_picture_and_its_texts_are_apart(rows, name, reco
         ends = [Text.get_window_extent(text) for text in axes.texts if text.get_gid() == style.END]
         assert apart(ends, "y0", "y1")
         assert all(box.x1 <= figure.bbox.x1 + 1 for box in ends)
+
+
+def test_two_runs_are_drawn_over_each_other_the_first_dotted():
+    figure = Figure(figsize=(9, 6))
+    sentence = plots.draw("runs", frame_of("two runs"), figure)
+    assert sentence.startswith("Time a step of old (before) and new (after): the best")
+    lines = {line.get_label(): line for line in figure.axes[0].get_lines() if line.get_label() != "_"}
+    assert lines.keys() == {
+        f"_{run}: {side}" for run in ("old (before)", "new (after)") for side in ("sparse", "dense")
+    }
+    assert {name.startswith("_old"): line.get_linestyle() for name, line in lines.items()} == {True: ":", False: "-"}
+    before, after = (lines[f"_{run}: sparse"].get_ydata() for run in ("old (before)", "new (after)"))
+    np.testing.assert_allclose(after[-1] / before[-1], 2, rtol=0.1)
+    table = plots.table("runs", frame_of("two runs"), measure="memory")
+    assert set(table["run"]) == {"old (before)", "new (after)"}
+    assert plots.draw("runs", frame_of("two runs").query("status == 'none'"), figure) == plots.EMPTY
 
 
 def test_axes_carry_units():

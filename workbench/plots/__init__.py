@@ -19,6 +19,7 @@ POOLED: "dict[str, Callable[[pd.DataFrame], pd.DataFrame]]" = {
     "trials": configurations.pool_rounds,
     "sizes": configurations.pool_rounds,
     "profile": lambda frame: frame,
+    "runs": lambda frame: frame,
 }
 """What makes one row a configuration, by the kind of rows that a chart reads."""
 

@@ -47,8 +47,9 @@ class Control:
 class Chart:
     """A named picture of rows. `draw` and `table` take exactly the declared controls; that is checked here.
 
-    `rows` names what it reads: trials; sizes, which are trials at several sizes of a model's tables; or profile, of
-    which a row is the profile of a data set as JSON keeps it. For other records, `pool` makes the frame have one row a
+    `rows` names what it reads: trials; sizes, which are trials at several sizes of a model's tables; runs, which are
+    trials with the name of the run that each is of; or profile, of which a row is the profile of a data set as JSON
+    keeps it. For other records, `pool` makes the frame have one row a configuration.
     configuration.
     """
 

@@ -133,7 +133,7 @@ def _curves(axes: Axes, shown: Shown, label: str, are_named: bool) -> None:
     style.log_axis(axes.yaxis, formatting.formatter_of(shown.measure), label)
     ends = []
     for rows in shown.lines:
-        points, is_best = _points(rows, shown.measure), shown.is_best(rows[0])
+        points, is_best = points_of(rows, shown.measure), shown.is_best(rows[0])
         if not points:
             continue
         look, name = style.look(rows[0], is_best), formatting.name_configuration(rows[0])
@@ -150,7 +150,7 @@ def _densities(rows: Iterable[configurations.Record]) -> list[float]:
     return [density for density in map(configurations.density_of, rows) if density]
 
 
-def _points(rows: Sequence[configurations.Record], measure: str) -> list[style.Point]:
+def points_of(rows: Sequence[configurations.Record], measure: str) -> list[style.Point]:
     """Return the points of the drawable records, by rising density."""
     found = ((row, interval_of(row, measure)) for row in style.drawable(rows, measure))
     return [
