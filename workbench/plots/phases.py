@@ -63,8 +63,8 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str
         unnamed |= short
     written = {text.get_text() for text in axes.texts}
     unnamed = {name: at for name, at in unnamed.items() if name not in written}
-    _axes(axes, rows, limit, scale, bool(unnamed))
-    _name_short(axes, unnamed, max(len(rows), LEAST_BARS) - 0.42, character)
+    _axes(axes, rows, limit, scale, bool(unnamed) and len(rows) >= LEAST_BARS)
+    _name_short(axes, unnamed, len(rows) - 0.42, character)
     title, sentence = _finding(rows, density)
     busy = style.count_disturbed(rows, "pale")
     several = BATCHES if any(each.get("batches") for each in phases) else ""
