@@ -152,7 +152,9 @@ class ColumnsView:
         column = next(column for column in found.columns if column.name == name)
         mark = "" if column.found else " *"
         title = widgets.HTML(f'<strong title="{html.escape(column.why)}">{html.escape(name)}{mark}</strong>')
-        kind = widgets.Dropdown(options=list(KINDS), value=found.kind(name), tooltip=f"Kind of the column {name}")
+        kind = widgets.Dropdown(
+            options=list(KINDS), value=found.kind(name), description=f"Kind of {name}", tooltip="What the column holds"
+        )
         kind.observe(self.guard("Changing the kind", partial(self._change, name)), names=["value"])
         self.kinds[name] = kind
         values = "".join(f"<div>{html.escape(value) or '&nbsp;'}</div>" for value in found.values[name])

@@ -104,7 +104,9 @@ class FileChooser:
         self.text, self.folder, self.takes_folder = text, Path.cwd(), takes_folder
         self.browse = widgets.ToggleButton(description="Browse", tooltip=f"Choose {name} from a list")
         self.place, self.wrong = widgets.HTML(), widgets.HTML()
-        self.list = widgets.ToggleButtons(options=[], tooltip=f"Folders and files to choose {name} from")
+        self.list = widgets.ToggleButtons(
+            options=[], description="Folders and files", tooltip=f"Entries to choose {name} from", style=LABELLED
+        )
         self.list.add_class("wb-files")
         self.take = widgets.Button(description="Use folder", tooltip="Take the folder that is listed")
         self.take.layout.display = None if takes_folder else "none"
