@@ -50,7 +50,6 @@ class Chart:
     `rows` names what it reads: trials; sizes, which are trials at several sizes of a model's tables; runs, which are
     trials with the name of the run that each is of; or profile, of which a row is the profile of a data set as JSON
     keeps it. For other records, `pool` makes the frame have one row a configuration.
-    configuration.
     """
 
     name: str

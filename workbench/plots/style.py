@@ -255,15 +255,6 @@ def label_ends(axes: Axes, ends: Sequence[Label]) -> None:
                       arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.7, "alpha": 0.6})  # fmt: skip
 
 
-def list_names(axes: Axes, names: Iterable[tuple[str, str]]) -> None:
-    """Write names (text, colour) below each other into the upper left of the axes, readable over points."""
-    above = 0.0
-    for text, colour in names:
-        lines = wrapped(text, 34 if is_narrow(axes) else 60)
-        note(axes, lines, (0, 1), color=colour, xytext=(5, -4 - above), textcoords="offset points", gid=END)
-        above += 1.35 * SMALL * (lines.count("\n") + 1)
-
-
 def note(axes: Axes, text: str, at: tuple[float, float], **change: Any) -> None:
     """Write a short text into the axes at a place in shares of their size, readable over lines."""
     look: dict[str, Any] = {"fontsize": SMALL, "color": GREY, "path_effects": [withStroke(linewidth=3, foreground="w")]}
