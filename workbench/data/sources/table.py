@@ -36,6 +36,7 @@ from workbench.data.tables.guessing import (
     unit_note,
 )
 from workbench.data.tables.sparse_fields import SparseTable
+from workbench.data.tables.texts import MISSING_WORDS, arrow
 from workbench.data.text.stacking import stack_with_labels
 from workbench.option_text import typed
 
@@ -63,6 +64,16 @@ class HeldTable:
             self._block = None
         if len(block[names[0]].codes):
             yield block
+
+    def keep_features(self, columns: Columns) -> None:
+        """Hold columns that were guessed to be features by their cleaned values alone, and those ignored no more."""
+        block = {} if self._block is None else self._block
+        for column in columns:
+            if column.kind == "ignored":
+                block.pop(column.name, None)
+            elif column.kind != "label" and column.found is not None:
+                block[column.name] = block[column.name].cleaned(MISSING_WORDS)
+        arrow().default_memory_pool().release_unused()
 
     def place(self, row: int) -> str:
         """Return where a row (index from 0) stands in the file, such as "a.csv:12"."""
@@ -127,6 +138,7 @@ def encoded(table: Table, wanted: Wanted = GUESSED, columns: Any = None, *given:
     """Return the data set of a table, parameters as for `make`; its columns are held in memory for all passes."""
     learned, facts = _learn_encoding(table, wanted, load(columns), *given, is_held=True, **named)
     parts = list(learned.parts())
+    arrow().default_memory_pool().release_unused()
     x, labels = parts[0] if len(parts) == 1 else stack_with_labels(parts, table.path)
     made = dataset_of("table", x, labels, wanted, table.path, learned.table.place)
     return dataclasses.replace(made, facts=facts)
@@ -186,6 +198,8 @@ def _learn_encoding(
         if len(table.names) in (3, 4) and not table.layout().get("header", True):
             example += "; or take the data set ratings, where a row is a user, an item and a rating"
         raise MissingLabelsError(f"{what}. {example}. There are {format_names(table.names)}.\n{ADVICE_LABELS}")
+    if isinstance(table, HeldTable):
+        table.keep_features(found)
     is_cut = unlabelled == "skip" and found.label is not None
     if is_cut:  # values of rows that are left out count for nothing
         given = {column.name: column.values for column in declared}

@@ -1,7 +1,7 @@
 """A table into a matrix and labels, block by block; what a block needs of all rows is learned in a pass before."""
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, final
 
@@ -605,17 +605,26 @@ class Learned:
         words = _words([*features_of(self.columns), *label])
         try:
             if isinstance(self.table, SparseTable):
-                x = _matrix_of_fields(self.table, encoders, words)
-                of_label = [block[label[0].name] for block, _ in _blocks(self.table, _words(label))]
-                yield Part(x, np.zeros(self.table.rows) if self.labels is None else self.labels.labels(of_label[0]))
+                x, labels = _matrix_of_fields(self.table, encoders, words), np.zeros(self.table.rows)
+                for block, _, _ in _blocks(self.table, _words(label)):
+                    labels = self._labels(block, words, self.table.rows)
+                yield Part(x, labels)
                 return
-            for block, row in _blocks(self.table, words):
-                rows = len(next(iter(block.values())).codes)
-                labels = np.zeros(rows) if self.labels is None else self.labels.labels(block[label[0].name])
-                encoded = [encoder.encode(block.pop(name), row) for name, encoder in encoders.items()]
+            for block, row, rows in _blocks(self.table, words):
+                labels = self._labels(block, words, rows)
+                encoded = [
+                    encoder.encode(block.pop(name).cleaned(words[name]), row) for name, encoder in encoders.items()
+                ]
                 yield Part(matrix(encoded, rows), labels)
         except WrongValueError as error:
             raise DataError(f"{self.table.place(error.row)}: {error}") from None
+
+    def _labels(self, block: Block, words: Mapping[str, tuple[str, ...]], rows: int) -> Any:
+        """Return the labels of the `rows` of a block, zeros if there are none."""
+        if self.labels is None:
+            return np.zeros(rows)
+        name = self.labels.column.name
+        return self.labels.labels(block[name].cleaned(words[name]))
 
 
 def learn(table: Table, columns: tuple[Column, ...], wanted: Wanted) -> Learned:
@@ -644,11 +653,11 @@ def learn(table: Table, columns: tuple[Column, ...], wanted: Wanted) -> Learned:
             for name, encoder in open_ones.items():
                 table.apply(name, encoder.column.optional, words[name], encoder.learn)
             words = _words(of_label)
-        for block, row in _blocks(table, words) if words else ():
+        for block, row, _ in _blocks(table, words) if words else ():
             if labels is not None:
-                labels.learn(block[labels.column.name], row)
+                labels.learn(block[labels.column.name].cleaned(words[labels.column.name]), row)
             for name, encoder in open_ones.items() if not isinstance(table, SparseTable) else ():
-                encoder.learn(block[name], row)
+                encoder.learn(block[name].cleaned(words[name]), row)
         if labels is not None:
             labels.check()
     except WrongValueError as error:
@@ -712,15 +721,16 @@ def _words(columns: list[Column]) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _blocks(table: Table, words: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[Block, int]]:
-    """Yield (block, index of its first row) of the columns in `words`, texts stripped and missing values marked.
+def _blocks(table: Table, names: Iterable[str]) -> Iterator[tuple[Block, int, int]]:
+    """Yield (block, index of its first row, number of its rows) of the columns `names`, not cleaned.
 
-    `words` maps each column name to the texts that mean missing. Raises DataError as reading the table does.
+    What is taken out of a block is held no more. Raises DataError as reading the table does.
     """
     row = 0
-    for block in table.blocks(list(words)):
-        yield {name: texts.cleaned(words[name]) for name, texts in block.items()}, row
-        row += len(next(iter(block.values())).codes)
+    for block in table.blocks(list(names)):
+        rows = len(next(iter(block.values())).codes)
+        yield block, row, rows
+        row += rows
 
 
 def missing_words(column: Column) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, final
 
+from kernels import threads
 from workbench.data.errors import DataError
 from workbench.data.files.opened import compression_of, open_text, place_at, read_head
 from workbench.data.files.reading import reading
@@ -127,7 +128,7 @@ class TextTable:
     def whole(self, names: Sequence[str]) -> Block:
         """Return all rows as one block, split by several threads; otherwise as `blocks`."""
         none = Texts(arrow().array([], arrow().string()))
-        blocks = self._read(names, lambda *options: iter([arrow().csv.read_csv(*options)]))
+        blocks = self._read(names, lambda *options: (arrow().csv.read_csv(*options) for _ in range(1)))
         return next(blocks, dict.fromkeys(names, none))
 
     def _read(self, names: Sequence[str], read: Any) -> Iterator[Block]:
@@ -137,8 +138,8 @@ class TextTable:
         """
         last = ""
         with reading(self.path, TABLE):
-            for batch in self._batches(names, read):
-                block = {name: self._texts(batch.column(name)) for name in names}
+            for columns in self._batches(names, read):
+                block = {name: self._texts(columns.pop(name)) for name in names}
                 last = "".join(texts.text(len(texts) - 1) for texts in block.values() if texts.is_text and len(texts))
                 yield block
             if self.dialect.quotes and "\n" in last:
@@ -146,8 +147,8 @@ class TextTable:
                     self.path, self.dialect
                 )  # a quote that is never closed makes one value of all that follows
 
-    def _batches(self, names: Sequence[str], read: Any) -> Iterator[Any]:
-        """Yield the rows as pyarrow gives them, batches or a table, in the types of `_types`.
+    def _batches(self, names: Sequence[str], read: Any) -> Iterator[dict[str, Any]]:
+        """Yield the columns of batches, or of a table, as pyarrow gives them in the types of `_types`; keeps none.
 
         Columns that are taken for fractions and hold something else are text from the row on that was read last.
         Raises DataError for a malformed row or a row longer than a block.
@@ -162,11 +163,14 @@ class TextTable:
                         if row > done:
                             rest = batch.slice(max(0, batch.num_rows - row + done))
                             self._refuse_infinite(rest, names)
-                            yield rest
-                            done = row
+                            columns, done = dict(zip(names, rest.columns, strict=True)), row
+                            del batch, rest  # so that a column is held no more once it is taken out
+                            yield columns
                     return
                 except pa.ArrowInvalid as error:
-                    if found := re.match(r"In CSV column #([0-9]+): CSV conversion error to double", str(error)):
+                    if found := re.match(
+                        r"In CSV column #([0-9]+): (Row #[0-9]+: )?CSV conversion error to double", str(error)
+                    ):
                         self._types[names[int(found[1])]] = pa.string()
                         continue
                     if "Empty CSV file" in str(error):
@@ -205,6 +209,7 @@ class TextTable:
             skip_rows=dialect.comments,
             skip_rows_after_names=dialect.rows_skipped,
             block_size=self._block_bytes(),
+            use_threads=threads.available_threads() > 2,  # two take the time of one, and twice the memory
         )
         parse = csv.ParseOptions(
             delimiter=dialect.separator, quote_char='"' if dialect.quotes else False, newlines_in_values=dialect.quotes

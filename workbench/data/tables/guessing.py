@@ -36,7 +36,6 @@ from workbench.data.tables.texts import (
     Distinct,
     Texts,
     arrow,
-    first_row,
     read_amounts,
 )
 from workbench.option_text import typed
@@ -102,8 +101,10 @@ class Seen:
             self.amount = texts.text(int(np.argmax(are_amounts)))
         some = numbers[~is_text]
         self.are_whole = self.are_whole and bool((np.floor(some) == some).all())
-        self.rows_of_numbers += int(texts.counts[~is_text].sum())
-        self.rows_of_zero += int(texts.counts[numbers == 0].sum())
+        if len(some):
+            present = int(np.count_nonzero(texts.codes >= 0))
+            self.rows_of_numbers += int(texts.counts[~is_text].sum()) if is_text.any() else present
+            self.rows_of_zero += int(texts.counts[numbers == 0].sum()) if (some == 0).any() else 0
         self.counts_rows = self.counts_rows and len(some) >= len(texts.codes) > 0 and self._count_on(texts, numbers)
         self.rows += len(texts.codes)
         self.missing += int(np.count_nonzero(texts.codes < 0))
@@ -128,9 +129,9 @@ class Seen:
         `is_text` is bool [texts], True for texts that are not numbers.
         """
         pa = arrow()
-        if self.not_number is None and texts.of_rows(is_text, False).any():
-            at, text = first_row(texts, is_text)
-            self.not_number = self.rows + at, text
+        if self.not_number is None and (of_rows := texts.of_rows(is_text, False)).any():
+            at = int(np.argmax(of_rows))
+            self.not_number = self.rows + at, texts.text(int(texts.codes[at]))
         if not self.is_least:
             several = pa.compute.match_substring_regex(texts.texts, r"[^|]\|[^|]")
             self.texts_of_several += several.true_count

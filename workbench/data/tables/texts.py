@@ -101,7 +101,8 @@ class Texts:
         Results are cached; the column itself is returned if it needs no change.
         """
         if words not in self._cleaned:
-            self._cleaned[words] = self if not self.is_text and set(words) <= {*MISSING_WORDS} else self._clean(words)
+            made = self if not self.is_text and set(words) <= {*MISSING_WORDS} else self._clean(words)
+            self._cleaned[words] = made._cleaned[words] = made
         return self._cleaned[words]
 
     def _clean(self, words: tuple[str, ...]) -> "Texts":
