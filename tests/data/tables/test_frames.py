@@ -95,9 +95,11 @@ def test_a_table_is_the_same_from_files_and_frames(name, tmp_path, capsys):
         written[key] = [str(value) if isinstance(value, bool) else value for value in column]
     pa.csv.write_csv(pa.table(written), tmp_path / "t.csv", pa.csv.WriteOptions(quoting_style="needed"))
     pa.parquet.write_table(table, tmp_path / "t.parquet")
+    pa.table(written).to_pandas().to_json(tmp_path / "t.jsonl", orient="records", lines=True, double_precision=15)
     expected = seen(wb.load(tmp_path / "t.csv"))
     assert expected["indptr"][-1]
     assert seen(wb.load(tmp_path / "t.parquet")) == expected
+    assert seen(wb.load(tmp_path / "t.jsonl")) == expected
     for holder, make in HOLDERS.items():
         if holder == "Polars":
             continue

@@ -18,23 +18,8 @@ from workbench.data.tables.assembly import Learned, learn
 from workbench.data.tables.blocks import TABLE, Block, Table, joined
 from workbench.data.tables.columns import LAYOUT, Columns, load
 from workbench.data.tables.dialect import dialect_of
-from workbench.data.tables.guessing import (
-    LABELS,
-    amount_note,
-    decimal_note,
-    guessed,
-    hashed_notes,
-    identifier_note,
-    ignored_note,
-    label_note,
-    labelled_rows,
-    layout_notes,
-    nested_note,
-    nested_of,
-    opened_table,
-    several_notes,
-    unit_note,
-)
+from workbench.data.tables.guessing import LABELS, guessed, labelled_rows, nested_of, opened_table
+from workbench.data.tables.notes import hashed_notes, notes_of
 from workbench.data.tables.sparse_fields import SparseTable
 from workbench.data.tables.texts import MISSING_WORDS, arrow
 from workbench.data.text.stacking import stack_with_labels
@@ -178,11 +163,11 @@ def _learn_encoding(
     """
     if unlabelled not in UNLABELLED:
         raise DataError(f"unlabelled is {unlabelled!r}; expected one of: {', '.join(UNLABELLED)}.")
-    notes = [decimal_note(table, declared), *layout_notes(table)]
     if wanted.kind != NONE and declared.ignores_others and declared.label and declared.label.name not in table.names:
         raise MissingLabelsError(f"{table.path} has no column {declared.label.name!r}, the labels.\n{ADVICE_LABELS}")
     if wanted.kind == NONE and declared.label is not None and declared.label.name not in table.names:
         declared = dataclasses.replace(declared, columns=tuple(one for one in declared if one.kind != "label"))
+    opened = table
     if is_held and not isinstance(table, SparseTable):
         unused = {column.name for column in declared if column.kind == "ignored"}
         names = {*(declared.names if declared.ignores_others else table.names), *filter(None, [label])}
@@ -208,10 +193,7 @@ def _learn_encoding(
     if isinstance(table, HeldTable):
         table.is_last_pass = True
     columns_read = dataclasses.replace(found, columns=learned.columns, ignores_others=True)
-    of_columns = (label_note, identifier_note, ignored_note, amount_note, unit_note)
-    told = (nested_note(table), *(note(found) for note in of_columns), *several_notes(columns_read))
-    hashes = hashed_notes(columns_read)
-    notes = [note for note in (*notes, *told, *hashes) if note]
+    notes, hashes = notes_of(opened, declared, found, columns_read), [*hashed_notes(columns_read)]
     facts = {"reread": {"columns": columns_read.mapping()}, "guesses": notes}
     return learned, facts | ({HASHED: " ".join(hashes)} if hashes else {})
 

@@ -21,9 +21,9 @@ from typing import Any, final
 
 import numpy as np
 
-from workbench.data.errors import DataError, column_advice, reader_option_advice
+from workbench.data.errors import DataError
 from workbench.data.labels import format_names
-from workbench.data.tables.blocks import Block, Table, TextTable, table_of
+from workbench.data.tables.blocks import Block, Table, table_of
 from workbench.data.tables.columns import LAYOUT, Columns, load
 from workbench.data.tables.schema import Column, Found
 from workbench.data.tables.sparse_fields import SparseTable
@@ -292,40 +292,9 @@ def opened_table(path: str | os.PathLike, declared: Columns, given: Mapping[str,
     return table_of(path, [column.name for column in declared if column.optional], **layout)
 
 
-def decimal_note(table: Table, declared: Columns) -> str:
-    """Return the notice that numbers are read with a decimal comma, and how to avoid it; "" if not so."""
-    if table.layout().get("decimal") != "," or "separator" in declared.layout:
-        return ""
-    advice = reader_option_advice(decimal="point").removeprefix("Type ")
-    return f"Numbers are read with a decimal comma: 3,5 is 3.5. As text: {advice}"
-
-
 def nested_of(table: Table) -> set[str]:
     """Return the names of the columns of structures, or of lists of these or of fractions, which are left out."""
     return {name for name, kind in table.kinds.items() if kind == NESTED}
-
-
-def nested_note(table: Table) -> str:
-    """Return the notice that names the columns of lists or structures, which are ignored; "" if there are none."""
-    if not (nested := sorted(nested_of(table))):
-        return ""
-    names = format_names(map(repr, nested))
-    are = f"columns {names} hold lists and are" if len(nested) > 1 else f"column {names} holds lists and is"
-    return f"The {are} left out."
-
-
-def layout_notes(table: Table) -> list[str]:
-    """Return notices on skipped title lines and renamed duplicate columns; [] unless separated text."""
-    if not isinstance(table, TextTable):
-        return []
-    titles, repeated = table.dialect.titles, table.dialect.repeated
-    notes = []
-    if titles:
-        are = "The line above the header is" if len(titles) == 1 else f"{len(titles)} lines above the header are"
-        notes.append(f"{are} not read: {titles[0][:MOST_SHOWN]!r}.")
-    if repeated:
-        notes.append(f"Several columns are called {format_names(map(repr, repeated))}; the later ones have a number.")
-    return notes
 
 
 def labelled_rows(table: Table, label: Column) -> Table:
@@ -463,80 +432,6 @@ def _label_of(names: Sequence[str], seen: Mapping[str, Seen], kinds: Mapping[str
     if seen[names[-1]].missing or TIME_NAME.search(names[-1]) or kinds.get(names[-1]) == TIME:
         return None, ""
     return names[-1], f"the last column; of two values are: {format_names(pairs)}" if pairs else "the last column"
-
-
-def label_note(columns: Columns) -> str:
-    """Return the notice how the label column was guessed and which option names another one; "" if it was declared."""
-    label = columns.label
-    if label is None or not label.why or label.why == "named":
-        return ""
-    return f"The label is the column {label.name!r} ({label.why}). Another one: {typed(label='NAME')}."
-
-
-def identifier_note(columns: Columns) -> str:
-    """Return the notice on whole-number columns read as categories, with the alternative; "" if none."""
-    names = [column.name for column in columns if column.why in (ID_BY_NAME, ID_BY_VALUES)]
-    if not names:
-        return ""
-    are = f"columns {format_names(names)} are categories" if len(names) > 1 else f"column {names[0]} is a category"
-    return f"The {are}: whole numbers that look like ids. As numbers: {column_advice(names[0], kind='number')}."
-
-
-def ignored_note(columns: Columns) -> str:
-    """Return the notice on columns ignored because every row has another text; "" if there are none."""
-    names = [column.name for column in columns if column.kind == "ignored" and column.why == NAME_OF_ROW]
-    if not names:
-        return ""
-    are = f"columns {format_names(names)} are" if len(names) > 1 else f"column {names[0]} is"
-    return f"The {are} left out: {NAME_OF_ROW}. As categories: {column_advice(names[0], kind='category')}."
-
-
-def amount_note(columns: Columns) -> str:
-    """Return the notice on numeric columns written with currency or the like, as "$1,200"; "" if none."""
-    found = [column for column in columns if column.why.startswith(AMOUNTS)]
-    if not found:
-        return ""
-    names = format_names(column.name for column in found)
-    are = f"columns {names} are numbers" if len(found) > 1 else f"column {names} is a number"
-    advice = column_advice(found[0].name, kind="category")
-    return f"The {are}, written as {found[0].why.removeprefix(AMOUNTS)}. As a category: {advice}."
-
-
-def unit_note(columns: Columns) -> str:
-    """Return the notice on categories whose values are numbers with a unit, such as "19M"; "" if there are none."""
-    found = [column for column in columns if column.why.startswith(UNITS)]
-    if not found:
-        return ""
-    names = format_names(column.name for column in found)
-    are = f"columns {names} are categories" if len(found) > 1 else f"column {names} is a category"
-    example = found[0].why.removeprefix(UNITS)
-    return f"The {are}: numbers with a unit, such as {example}. As numbers: leave the unit out of the file."
-
-
-def several_notes(columns: Columns) -> list[str]:
-    """Return notices on texts whose words are counted and on columns of several values a row, one a column."""
-    notes = []
-    for column in columns:
-        count = len(column.values or ())
-        if column.encoding == "words":
-            notes.append(f"The column {column.name} is text: counts of {count:,} words.")
-        elif column.encoding == "multi-hot":
-            advice = column_advice(column.name, kind="category")
-            what = f"The column {column.name} holds several values a row, between {column.separator!r}"
-            notes.append(f"{what}: {count:,} different. As one value a row: {advice}.")
-    return notes
-
-
-def hashed_notes(columns: Columns) -> list[str]:
-    """Return notices on columns that are hashed into buckets, one a column."""
-    notes = []
-    for column in columns:
-        if column.encoding == "hashed":
-            what = "words" if column.kind == "text" else "values"
-            into = f"{column.buckets:,} buckets"
-            into += f", of which the {len(column.kept):,} that occur are columns" if column.kept else ""
-            notes.append(f"The {what} of the column {column.name} are hashed into {into}; some share one.")
-    return notes
 
 
 def _guess(name: str, seen: Seen, bins: int | None, kind: str) -> Column:
