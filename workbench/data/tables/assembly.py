@@ -216,16 +216,17 @@ class Numbers:
         float32, with the row counted from `row`.
         """
         with np.errstate(over="ignore", invalid="ignore"):  # refused below
-            values = numbers / (self.column.divisor or 1.0)
-            beyond = np.abs(values) > LARGEST_FLOAT32
-        if beyond.any() and texts.of_rows(beyond, False).any():
-            at = int(np.argmax(texts.of_rows(beyond, False)))
-            advice = column_advice(self.column.name, kind="number", encoding="log")
-            what = f"column {self.column.name!r} holds {values[texts.codes[at]]:g}, which float32 does not"
-            raise WrongValueError(row + at, f"{what}.\nBy logarithms: {advice}.")
+            values = numbers if self.column.divisor is None else numbers / self.column.divisor
+        if not max(values.max(initial=0), -values.min(initial=0)) <= LARGEST_FLOAT32:
+            beyond = texts.of_rows(np.abs(values) > LARGEST_FLOAT32, False)
+            if beyond.any():
+                at = int(np.argmax(beyond))
+                advice = column_advice(self.column.name, kind="number", encoding="log")
+                what = f"column {self.column.name!r} holds {values[texts.codes[at]]:g}, which float32 does not"
+                raise WrongValueError(row + at, f"{what}.\nBy logarithms: {advice}.")
         is_optional = self.column.optional
         values = texts.of_rows(values.astype(np.float32), 0 if is_optional else 1)
-        indices = (texts.codes < 0).astype(np.int32)
+        indices = np.zeros(len(values), np.int32) if texts.is_each else (texts.codes < 0).astype(np.int32)
         indices[values == 0] = -1  # zeros are not stored
         return Encoded(1 if is_optional else 2, indices, values)
 

@@ -102,9 +102,8 @@ class Seen:
         some = numbers[~is_text]
         self.are_whole = self.are_whole and bool((np.floor(some) == some).all())
         if len(some):
-            present = int(np.count_nonzero(texts.codes >= 0))
-            self.rows_of_numbers += int(texts.counts[~is_text].sum()) if is_text.any() else present
-            self.rows_of_zero += int(texts.counts[numbers == 0].sum()) if (some == 0).any() else 0
+            self.rows_of_numbers += texts.rows_of(~is_text)
+            self.rows_of_zero += texts.rows_of(numbers == 0)
         self.counts_rows = self.counts_rows and len(some) >= len(texts.codes) > 0 and self._count_on(texts, numbers)
         self.rows += len(texts.codes)
         self.missing += int(np.count_nonzero(texts.codes < 0))

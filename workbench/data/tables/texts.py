@@ -72,9 +72,13 @@ class Texts:
         return self.values.cast(arrow().float64(), safe=False).to_numpy(zero_copy_only=False)
 
     @functools.cached_property
-    def counts(self) -> np.ndarray:
+    def _counts(self) -> np.ndarray:
         """Number of rows of each value, int64 [values]."""
         return np.bincount(self.codes + 1, minlength=len(self) + 1)[1:]
+
+    def rows_of(self, some: np.ndarray) -> int:
+        """Return the number of rows whose value is one of `some`, bool [values]."""
+        return int(np.count_nonzero(some)) if self.is_each else int(self._counts[some].sum())
 
     def of_rows(self, of_values: np.ndarray, of_missing: Any) -> np.ndarray:
         """Return the value of each row, [rows]: `of_values[codes]`, and `of_missing` for rows with the code -1.
