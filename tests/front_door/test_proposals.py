@@ -106,7 +106,7 @@ CASES = {
     "a column twice": ({"frame": pd.concat([FRAME[["age"]], FRAME[["age", "city"]]], axis=1), "y": Y}, 1),
     "a column twice by its text": ({"frame": pd.DataFrame(X, columns=["1", 1]), "y": Y}, 1),
     "a column twice in Arrow": ({"frame": pa.Table.from_arrays([pa.array(X[:, 0])] * 2, names=["a", "a"]), "y": Y}, 1),
-    "rows of different fields": ({"X": [{"a": 1}, {"b": "u"}] * 3, "y": Y}, 1),
+    "rows of few fields": ({"X": [{f"word {row}": 1} for row in range(40)], "y": ["a", "b"] * 20}, 1),
     "types in a column": ({"frame": frame_with(tags=[1, "b"] * 3), "y": Y}, 2),
     "missing labels within": ({"frame": FRAME.assign(bought=["no", None, "yes", "no", "yes", "no"])}, 1),
     "labels of pairs": ({"X": [[1, 2], [3, 4]], "y": "bought"}, 0),

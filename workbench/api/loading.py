@@ -2,8 +2,9 @@
 
 import difflib
 import hashlib
+import itertools
 import weakref
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from workbench.data.tables import columns as columns_file
 from workbench.data.tables.columns import Columns
 from workbench.data.tables.frames import frame_table, in_pandas, is_frame
 from workbench.data.tables.guessing import LABELS, refuse_label
+from workbench.data.tables.sparse_fields import is_sparse
 from workbench.data.tables.texts import is_number
 from workbench.formats.arrays import computed, has_sparse_columns, library_of
 from workbench.option_text import worded
@@ -80,7 +82,8 @@ def load(source: Any, y: Any = None, *, label: str | None = None, **reading: Any
         Name of the column of labels, of a frame or a table in a file.
     **reading
         Settings of the reader by name, such as `labels` (a file with a label for each row), `kind` ("classes",
-        "numbers" or "multilabel"), `dataset` (the name of the reader).
+        "numbers" or "multilabel"), `dataset` (the name of the reader). Frames take those of tables: `columns`, `bins`,
+        `hashed`, `unlabelled`; they are read as a file with their columns is.
 
     Returns
     -------
@@ -145,9 +148,9 @@ def _pair_of(source: Any) -> tuple[Any, Any]:
 
 
 def _frame_of(table: Any) -> Any:
-    """Return rows or columns in dicts as a pandas frame, anything else unchanged.
+    """Return rows or columns in dicts as a pandas frame, anything else unchanged; fields that a row lacks are missing.
 
-    Raises DataError if columns differ in length, or rows in their fields.
+    Raises DataError if columns differ in length, or rows have few fields of many names.
     """
     import pandas
 
@@ -156,9 +159,9 @@ def _frame_of(table: Any) -> Any:
     if not are_rows and not (is_dict and all(np.ndim(column) == 1 for column in table.values())):
         return table
 
-    if are_rows and any(row.keys() != table[0].keys() for row in table):
+    if are_rows and is_sparse(len(table), len({*itertools.chain(*table)}), sum(map(len, table))):
         raise DataError(
-            "The rows have different fields; expected the same in each.\n"
+            "The rows have few fields each, of many names; expected a frame, most of whose values are there.\n"
             "Type from sklearn.feature_extraction import DictVectorizer; X = DictVectorizer().fit_transform(X), "
             "which stores no field that a row lacks."
         )
@@ -282,16 +285,16 @@ def _load_memory(source: Any, y: Any, label: str | None, given: dict[str, Any]) 
     return Loaded(Dataset("memory", x, numbers, labels, "memory", "yours"), {}, source, y)
 
 
-def _refuse_settings(given: Mapping[str, Any]) -> None:
-    """Raise DataError for reader settings, InputTypeError for unknown ones: data in memory takes neither."""
+def _refuse_settings(given: Mapping[str, Any], taken: Sequence[str] = ("y", "label", "kind")) -> None:
+    """Raise DataError for reader settings, InputTypeError for unknown ones: data in memory takes those in `taken`."""
     for name, value in given.items():
         if name in ("labels", "target"):
             hint = f'Type label="{value}".' if isinstance(value, str) else "Type wb.load(X, y), y being the labels."
         elif name in reader_settings():
             hint = "Leave it out, or give the path of the file."
         else:
-            raise inputs.InputTypeError(unknown_name("setting", name, ("y", "label", "kind")))
-        raise DataError(f"{name} is a setting of a reader of files; data in memory takes y, label and kind.\n{hint}")
+            raise inputs.InputTypeError(unknown_name("setting", name, taken))
+        raise DataError(f"{name} is a setting of a reader of files; this takes {', '.join(taken)}.\n{hint}")
 
 
 def _split_anndata(source: Any, y: Any, label: str | None, layer: str | None) -> tuple[Any, Any]:
@@ -346,7 +349,7 @@ def _load_frame(frame: Any, y: Any, label: str | None, given: dict[str, Any]) ->
     """
     settings = {name: given.pop(name) for name in FRAME_SETTINGS if given.get(name) is not None}
     wanted = Wanted(**{name: given.pop(name) for name in ("kind", "positive", "classes", "unseen") if name in given})
-    _refuse_settings(given)
+    _refuse_settings(given, ("y", "label", "kind", *FRAME_SETTINGS))
     table, has_y = frame_table(frame), y is not None and label is None
     label = None if label is None else str(label)
     try:

@@ -1,6 +1,7 @@
 """A table is the same matrix from a file, pandas, Polars and Arrow: entries, labels, names of features and notes."""
 
 import datetime
+import json
 from decimal import Decimal
 
 import numpy as np
@@ -238,6 +239,12 @@ def test_a_time_in_the_last_column_is_the_label_of_no_table(tmp_path):
     for source in (tmp_path / "t.csv", frame, frame.rename(columns={"timestamp": "when"}).astype({"when": "M8[s]"})):
         with pytest.raises(MissingLabelsError, match=r"which column is the label.*\n.*label=\"NAME\""):
             wb.load(source)
+
+
+def test_fields_that_rows_lack_are_missing_as_in_json_lines(tmp_path):
+    rows = [{"a": row / 4, "y": row % 2} | ({"city": "Ulm"} if row % 3 else {}) for row in range(60)]
+    (tmp_path / "t.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    assert seen(wb.load(rows)) == seen(wb.load(tmp_path / "t.jsonl"))
 
 
 def test_columns_are_read_as_they_are_named():

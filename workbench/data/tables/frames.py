@@ -33,20 +33,19 @@ def frame_table(frame: Any) -> ColumnarTable:
 
     Raises DataError for a frame without rows or columns, columns of one name, and a column of values of several types.
     """
-    names = [str(name) for name in frame.columns] if hasattr(frame, "iloc") else list(_table_of(frame).column_names)
+    is_pandas = _is_pandas(frame)
+    table = None if is_pandas else _table_of(frame)
+    names = [str(name) for name in frame.columns] if table is None else table.column_names
     if not names:
         raise DataError("The frame has no columns; expected one or more.\nCheck how it was made.")
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        convert = "" if hasattr(frame, "iloc") else "frame = frame.to_pandas(); "
+        convert = "" if is_pandas else "frame = frame.to_pandas(); "
         raise DataError(
             f"The frame has the column {twice[0]!r} more than once; expected different names.\n"
             f"Type {convert}frame = frame.loc[:, ~frame.columns.map(str).duplicated()] to keep the first of each."
         )
-    if hasattr(frame, "iloc"):
-        columns = [_column(frame.iloc[:, place]) for place in range(len(names))]
-        table = arrow().table(columns, names=names)
-    else:
-        table = _table_of(frame)
+    if table is None:
+        table = arrow().table([_column(frame.iloc[:, place]) for place in range(len(names))], names=names)
     if not table.num_rows:
         raise DataError("The frame has no rows; expected one or more.\nCheck how it was made.")
 
@@ -60,7 +59,12 @@ def frame_table(frame: Any) -> ColumnarTable:
 
 def in_pandas(frame: Any) -> Any:
     """Return a frame of any library as one of pandas."""
-    return frame if hasattr(frame, "iloc") else _table_of(frame).to_pandas()
+    return frame if _is_pandas(frame) else _table_of(frame).to_pandas()
+
+
+def _is_pandas(frame: Any) -> bool:
+    """Return whether a frame is of pandas, or of a kind that has its methods and no other way out."""
+    return hasattr(frame, "iloc") and not hasattr(frame, "to_pandas")
 
 
 def _table_of(frame: Any) -> Any:
