@@ -68,12 +68,6 @@ def test_load_frame_with_a_label():
     assert made.classes == ("0", "1")
 
 
-def test_load_arrow_tables():
-    arrow = pytest.importorskip("pyarrow")
-    table = arrow.table({"a": [1.0, 2.0, 0.0], "label": ["x", "y", "x"]})
-    assert wb.load(table).classes == ("x", "y")
-
-
 def test_load_anndata():
     anndata = pytest.importorskip("anndata")
     cells = anndata.AnnData(scipy.sparse.csr_matrix(X.astype(np.float32)))
@@ -253,7 +247,6 @@ BAD = {
 }
 
 
-TABLE = {"color": ["red", "blue"] * 20, "size": [1.5, 2.5, 3.5, 4.5] * 10, "clicked": [0, 1] * 20}
 HOLDERS = {
     "list of both": lambda: [X, Y],
     "dict of both": lambda: {"X": X, "y": Y},
@@ -292,15 +285,6 @@ def test_a_loaded_model_predicts_what_its_estimator_does(dtype, tmp_path):
     for matrix in given:
         predicted = wb.load_model(tmp_path / "model").predict(matrix)
         assert predicted.tolist() == ours.predict(counts.astype(np.float64)).tolist()
-
-
-def test_rows_and_columns_in_dicts_are_frames():
-    expected = wb.load(pd.DataFrame(TABLE))
-    rows = [dict(zip(TABLE, row, strict=True)) for row in zip(*TABLE.values(), strict=True)]
-    for given in (TABLE, rows):
-        made = wb.load(given)
-        np.testing.assert_array_equal(made.x.toarray(), expected.x.toarray())
-        assert made.y.tolist() == expected.y.tolist()
 
 
 SPARSE_COLUMNS = {
