@@ -91,6 +91,8 @@ def joined(table: Table, names: Sequence[str]) -> Block:
     if isinstance(table, TextTable):
         return table.whole(names)
     pa, blocks = arrow(), list(table.blocks(names))
+    if len(blocks) == 1:
+        return blocks[0]
     block = {}
     for name in names:
         columns = [_column(part.pop(name)) for part in blocks] or [pa.array([], pa.string())]
