@@ -40,41 +40,6 @@ if TYPE_CHECKING:
     from workbench.training.sparse_parameters import SparseParameter
 
 
-def state_dict(run: "Run") -> dict[str, Any]:
-    """Return {name: copy} of parameters, optimizer states, dual variables and step, for `Run.load_state_dict`."""
-    arrays = {f"parameter:{name}": array.copy() for name, array in run.arrays.items() if name not in run.patterned}
-    arrays |= {f"parameter:{name}": one.pattern.matrix(one.values).copy() for name, one in run.patterned.items()}
-    arrays |= {f"optimizer:{key}": array for key, array in run.updater.state_dict().items()}
-    return arrays | _of_dual(run) | {"step": np.array([run.step])}
-
-
-def load_state_dict(run: "Run", arrays: Mapping[str, Any]) -> None:
-    """Load what `state_dict` returned into the run, in place; SetupError if names, shapes or dtypes differ.
-
-    Everything is validated before anything is changed.
-    """
-    expected = {f"parameter:{parameter.name}" for parameter in run.parameters} | {"step"} | set(_of_dual(run))
-    others = {name for name in arrays if not name.startswith("optimizer:")}
-    if others != expected:
-        raise SetupError(f"The state has {sorted(others)}; that of this training has {sorted(expected)}.")
-    found = {
-        parameter.name: _checked(run, parameter, arrays[f"parameter:{parameter.name}"]) for parameter in run.parameters
-    }
-    steps = run.updater.read_state(
-        {name.removeprefix("optimizer:"): arrays[name] for name in arrays if name.startswith("optimizer:")}
-    )
-    run.updater.check_fit(steps, run.arrays)
-    run.step = _step(arrays["step"])
-    if run.calls and isinstance(run.calls.steps, DualSteps):
-        run.calls.steps.restore(arrays)
-    run.updater.take_state(steps)
-    for name, (pattern, values) in found.items():
-        if pattern is None:
-            run.arrays[name][...] = values
-        else:
-            run.patterned[name].start(pattern, values)
-
-
 def _of_dual(run: "Run") -> dict[str, np.ndarray]:
     """Return {"dual": array} of dual ascent; empty for other trainings."""
     steps = run.calls.steps if run.calls else None
@@ -287,12 +252,40 @@ class Run(Training):
             self.arrays[name][rows] = values
 
     def state_dict(self) -> dict[str, Any]:
-        """Return copies of everything that further training depends on besides setup and rows, by name."""
-        return state_dict(self)
+        """Return {name: copy} of all that further training depends on besides setup and rows.
+
+        That is parameters, optimizer states, dual variables and step.
+        """
+        arrays = {
+            f"parameter:{name}": array.copy() for name, array in self.arrays.items() if name not in self.patterned
+        }
+        arrays |= {f"parameter:{name}": one.pattern.matrix(one.values).copy() for name, one in self.patterned.items()}
+        arrays |= {f"optimizer:{key}": array for key, array in self.updater.state_dict().items()}
+        return arrays | _of_dual(self) | {"step": np.array([self.step])}
 
     def load_state_dict(self, arrays: Mapping[str, Any]) -> None:
-        """Continue from a state of `state_dict`, bit for bit; SetupError or OptimizerError if it does not fit."""
-        load_state_dict(self, arrays)
+        """Continue from a state of `state_dict`, bit for bit; SetupError or OptimizerError if it does not fit.
+
+        Everything is validated before anything is changed.
+        """
+        expected = {f"parameter:{parameter.name}" for parameter in self.parameters} | {"step"} | set(_of_dual(self))
+        others = {name for name in arrays if not name.startswith("optimizer:")}
+        if others != expected:
+            raise SetupError(f"The state has {sorted(others)}; that of this training has {sorted(expected)}.")
+        found = {one.name: _checked(self, one, arrays[f"parameter:{one.name}"]) for one in self.parameters}
+        steps = self.updater.read_state(
+            {name.removeprefix("optimizer:"): arrays[name] for name in arrays if name.startswith("optimizer:")}
+        )
+        self.updater.check_fit(steps, self.arrays)
+        self.step = _step(arrays["step"])
+        if self.calls and isinstance(self.calls.steps, DualSteps):
+            self.calls.steps.restore(arrays)
+        self.updater.take_state(steps)
+        for name, (pattern, values) in found.items():
+            if pattern is None:
+                self.arrays[name][...] = values
+            else:
+                self.patterned[name].start(pattern, values)
 
     def take(self, x: Any, y: np.ndarray, weights: np.ndarray | None = None) -> None:
         """Train on these rows from now on, of the same features and kind of target; parameters, states, steps stay.
