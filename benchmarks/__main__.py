@@ -1,6 +1,6 @@
 """`python -m benchmarks SUITE`: measure a suite, complete its records and write its page."""
 
-from benchmarks.competitor_commands import bench
+from benchmarks.suites import bench
 from workbench.command import exit_codes
 
 if __name__ == "__main__":

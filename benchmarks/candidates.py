@@ -373,7 +373,7 @@ def list_candidates(task: str, shape: Shape) -> list[Candidate]:
     if task not in (known := list_tasks()):
         raise BenchError(unknown_name("task", task, known))
     if task == "plan":
-        return [Candidate("plan.build", "ours", _plan), Candidate("numpy.argsort", "competitor", _argsort)]
+        return [Candidate("plan.build", "project", _plan), Candidate("numpy.argsort", "competitor", _argsort)]
     ours = [of_kernel(kernels.get(task))]
     if shape.values == "ones" and f"{task}_ones" in kernels.names():
         ours.append(of_kernel(kernels.get(f"{task}_ones")))
@@ -411,8 +411,8 @@ def list_tasks() -> list[str]:
     return ["plan", *(name for name in names if name not in every_row and kernels.get(name).cpu is not None)]
 
 
-def of_kernel(kernel: Kernel, side: str = "ours") -> Candidate:
-    """Return a candidate that times a registered kernel as it is; `side` is "ours" or "competitor"."""
+def of_kernel(kernel: Kernel, side: str = "project") -> Candidate:
+    """Return a candidate that times a registered kernel as it is; `side` is "project" or "competitor"."""
     make, needed = functools.partial(_ready, kernel), functools.partial(operand_bytes, kernel)
     return Candidate(kernel.name, side, make, needed, unavailable=kernel.unavailable)
 
@@ -532,7 +532,7 @@ def _with_new_plan(task: str) -> Candidate:
         both = kernel.cost(setting.sizes) + plan_cost(setting.sizes)
         return Ready(call, judged, both, setting.traffic(kernel))
 
-    return Candidate(f"{task} + plan", "ours", make, functools.partial(operand_bytes, kernel))
+    return Candidate(f"{task} + plan", "project", make, functools.partial(operand_bytes, kernel))
 
 
 def _two_kernels(task: str) -> Candidate:
@@ -555,4 +555,4 @@ def _two_kernels(task: str) -> Candidate:
         return Ready(call, judged, both, setting.traffic(gradient))
 
     both = lambda sizes: operand_bytes(lazy, sizes) + operand_bytes(gradient, sizes)  # noqa: E731
-    return Candidate(f"csr_t_dense + {lazy.name}", "ours", make, both)
+    return Candidate(f"csr_t_dense + {lazy.name}", "project", make, both)

@@ -1,28 +1,25 @@
-"""Bytes and times of training on several machines: `python -m benchmarks.cluster RESULTS RUNS all|quick|ROWS`.
+"""Bytes and times of training on several machines: `python -m benchmarks.cluster PART all|quick|ROWS FOLDER`.
 
 Bytes: a step pulls and pushes the rows that a batch touches, of tables of a million and of a hundred million rows, at
 the cost of the active rows. Steps: measured with 1, 2 and 4 processes of this machine, and predicted for these and for
 1 to 256 machines from what one process takes. Of so many ROWS, generated, one epoch is trained
-while they stay on disk. Records go to the folder RESULTS and are printed as they come; existing ones of this code and
-machine are not measured again. Logs and data go to the folder RUNS.
+while they stay on disk. Columns of records are printed as they come; logs and data go to FOLDER.
 """
 
-import functools
 import json
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from benchmarks import streamed, tables
-from workbench import formats, store
+from benchmarks import streamed
+from workbench import formats
 from workbench.cluster.cost import (
     BYTES_ID,
     MACHINES,
@@ -41,19 +38,14 @@ from workbench.cluster.trainer import Job
 from workbench.cluster.training import command_of, train
 from workbench.formats import RowSparse
 from workbench.kvstore import LazyRandomRows
-from workbench.measure import closure, machine
 from workbench.optimizers import Updater
 from workbench.sweeps.grid import threads_of
 from workbench.sweeps.problem import make_problem
-from workbench.sweeps.spec import Configuration, roots_of
+from workbench.sweeps.spec import Configuration
 
 TABLES = (10**6, 10**8)
 WIDTH = 16
 PROCESSES = (1, 2, 4)
-ROOTS = frozenset({"benchmarks.cluster", "workbench.cluster.training"})
-"""Modules that what is measured starts from."""
-FINAL = ("ok", "memory")
-"""Statuses of what is not measured again."""
 
 Columns = dict[str, Any]
 
@@ -83,30 +75,25 @@ QUICK = Sizes(2000, 2, 1500, 128, 2000)
 SIZES = {"all": Sizes(), "quick": QUICK}
 
 
-class Part(NamedTuple):
-    """Rows that are measured together: what each is called, and what gives their columns."""
-
-    names: list[str]
-    measure: Callable[[], Iterable[Columns]]
+PARTS = (*(f"bytes {features}" for features in TABLES), "predicted", *(f"step {count}" for count in PROCESSES))
+"""What is measured in a process of its own each, by name."""
 
 
-def parts_of(what: str, folder: Path) -> Iterator[Part]:
-    """Yield the parts to measure; `what` is "all", "quick" or a number of rows as text.
+def measured(part: str, what: str, folder: Path) -> Iterator[Columns]:
+    """Yield the columns of the records of a part: one of `PARTS`, or "rows", of which `what` is the number as text.
 
-    Logs and data go to `folder`. ValueError if `what` is none of these. Nothing is measured before a part's `measure`.
+    `what` is "all" or "quick" else. Logs and data go to `folder`.
     """
-    if what not in SIZES:
-        yield Part(streamed.names_of(int(what)), lambda: streamed.trained(int(what), folder))
+    if part == "rows":
+        yield from streamed.trained(int(what), folder)
         return
-    sizes = SIZES[what]
-    for features in TABLES:
-        yield Part([_name_of_bytes(features, sizes)], functools.partial(_measure_bytes, features, folder, sizes))
-    counts = [count for count in MACHINES if count <= sizes.batch_rows]
-    names = [sizes.name_of(count, "predicted") for count in counts]
-    names += [sizes.name_of(count, "predicted here") for count in PROCESSES]
-    yield Part(names, functools.partial(_predict_here, sizes))
-    for processes in PROCESSES:
-        yield Part([sizes.name_of(processes, "measured")], functools.partial(_measure_step, processes, folder, sizes))
+    kind, _, number = part.partition(" ")
+    if kind == "bytes":
+        yield from _measure_bytes(int(number), SIZES[what])
+    elif kind == "step":
+        yield from _measure_step(int(number), folder, SIZES[what])
+    else:
+        yield from _predict_here(SIZES[what])
 
 
 def _name_of_bytes(features: int, sizes: Sizes) -> str:
@@ -114,15 +101,12 @@ def _name_of_bytes(features: int, sizes: Sizes) -> str:
     return f"bytes of {features} rows, {sizes.active} touched, {sizes.steps} steps"
 
 
-def _measure_bytes(features: int, folder: Path, sizes: Sizes) -> Iterator[Columns]:
-    """Yield the columns of one byte measurement with `features` table rows, by two ranks that are started for it.
-
-    `folder` is unused.
-    """
+def _measure_bytes(features: int, sizes: Sizes) -> Iterator[Columns]:
+    """Yield the columns of one byte measurement with `features` table rows, by two ranks that are started for it."""
     launcher = command_of(Job({}, 2))[:3]
     asked = json.dumps([features, asdict(sizes)])
     done = subprocess.run(
-        [*launcher, sys.executable, "-m", "benchmarks.cluster", "bytes", asked], stdout=subprocess.PIPE, check=True
+        [*launcher, sys.executable, "-m", "benchmarks.cluster", "rank", asked], stdout=subprocess.PIPE, check=True
     )
     yield json.loads(done.stdout)
 
@@ -156,7 +140,7 @@ def bytes_of(communicator: Any, features: int, sizes: Sizes) -> Columns:
     record |= {"touched": statistics.fmean(count), "rows_made": known}
     record |= {"bytes_moved": statistics.fmean(moved), "bytes_least": statistics.fmean(least)}
     record |= {"ratio": sum(moved) / max(sum(least), 1), "seconds_step": statistics.median(seconds)}
-    return record | {"what": _name_of_bytes(features, sizes)}
+    return record | {"case": _name_of_bytes(features, sizes)}
 
 
 def _measure_step(processes: int, folder: Path, sizes: Sizes) -> Iterator[Columns]:
@@ -171,7 +155,7 @@ def _measure_step(processes: int, folder: Path, sizes: Sizes) -> Iterator[Column
     seconds = [said["seconds"] for said in messages if "step" in said]
     late = seconds[len(seconds) // 3 :]  # the first ones load code, and draw rows
     known = _step(sizes, processes, True, threads_of(sizes.configuration))
-    yield known | {"seconds_step": statistics.median(late), "what": sizes.name_of(processes, "measured")}
+    yield known | {"seconds_step": statistics.median(late), "case": sizes.name_of(processes, "measured")}
 
 
 def _step(sizes: Sizes, machines: int, is_measured: bool, cores: int | None) -> Columns:
@@ -220,47 +204,22 @@ def predict_step_times(sizes: Sizes, active: Mapping[int, float], known: Speeds,
             record |= {"seconds_waiting": step.waiting, "bytes_moved": step.bytes_moved}
             record |= {"touched": active[sizes.batch_rows // step.machines]}
             settings = _step(sizes, step.machines, False, shared.count if shared else None)
-            yield settings | record | {"what": sizes.name_of(step.machines, how)}
-
-
-def run(parts: Iterable[Part], results: Path) -> Iterator[dict[str, Any]]:
-    """Measure the parts that `results` lacks from this code and machine; yield each record once it is appended.
-
-    A part is skipped only if all its records are there with a final status.
-    """
-    file, here = results / tables.CLUSTER.file, machine.machine_id()
-    code = closure.installed_code().digest(
-        ROOTS | roots_of(QUICK.configuration) | roots_of(Configuration(model=streamed.MODEL))
-    )
-    known = tables.CLUSTER.read(file) if store.is_stored(file) else []
-    done = {row["key"] for row in known if row["machine"] == here and row["status"] in FINAL}
-    for part in parts:
-        if done.issuperset(f"{name} {code}" for name in part.names):
-            continue
-        for columns in part.measure():
-            now, key = datetime.now(UTC).isoformat(timespec="seconds"), f"{columns['what']} {code}"
-            settled = {"key": key, "time": now, "machine": here, "status": "ok", "versions": machine.versions()}
-            made = tables.CLUSTER.new_row(**settled | columns)
-            tables.CLUSTER.append(file, made)
-            yield made
+            yield settings | record | {"case": sizes.name_of(step.machines, how)}
 
 
 def main() -> None:
-    """Measure into the folders of the command line (created if needed) and print each record as a line of JSON.
+    """Print the columns of the records of a part, each as a line of JSON; its name, sizes and folder are arguments.
 
-    With `bytes [FEATURES, SIZES]` instead, measure bytes as a rank of an MPI job; rank 0 prints the record.
+    With `rank [FEATURES, SIZES]` instead, measure bytes as a rank of an MPI job; rank 0 prints the record.
     """
-    if sys.argv[1] == "bytes":
+    if sys.argv[1] == "rank":
         communicator, (features, sizes) = world(), json.loads(sys.argv[2])
         record = bytes_of(communicator, features, Sizes(**sizes))
         if not communicator.rank:
             print(json.dumps(record))
         return
-    results, runs = Path(sys.argv[1]), Path(sys.argv[2])
-    for folder in (results, runs):
-        folder.mkdir(parents=True, exist_ok=True)
-    for made in run(parts_of(sys.argv[3], runs), results):
-        print(json.dumps(made), flush=True)
+    for columns in measured(sys.argv[1], sys.argv[2], Path(sys.argv[3])):
+        print(json.dumps(columns), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """Configurations of a suite, a task on a shape at a width, and their candidates: kernels, and steps on cpu and cuda."""
 
-import dataclasses
 import functools
 import importlib
 from collections.abc import Callable, Sequence
@@ -27,8 +26,7 @@ from kernels.plan import BatchPlan
 from kernels.sessions import CudaSession, Session
 from workbench import executor, formats, graph, ops, optimizers
 from workbench.formats import compressed
-from workbench.measure.closure import Code, installed_code, registering_modules, result_key
-from workbench.measure.machine import describe_stack
+from workbench.measure.closure import registering_modules
 from workbench.ops.products import plan_of
 
 
@@ -144,8 +142,8 @@ def list_device_step_candidates(on: Device | None = None) -> list[StepCandidate]
     """
     here = lambda: on or devices.CupyDevice()  # noqa: E731
     return [
-        StepCandidate("ours, graph", "ours", lambda problem: CudaGraph(problem, CudaSession()), shares=False),
-        StepCandidate("ours, kernels", "ours", lambda problem: CudaKernels(problem, here()), shares=False),
+        StepCandidate("ours, graph", "project", lambda problem: CudaGraph(problem, CudaSession()), shares=False),
+        StepCandidate("ours, kernels", "project", lambda problem: CudaKernels(problem, here()), shares=False),
         StepCandidate("torch_cuda EmbeddingBag", "competitor", CudaTorch, UNAVAILABLE, shares=False),
     ]
 
@@ -234,13 +232,17 @@ def _learner(name: str, problem: Problem) -> Learner:
 def list_step_candidates(problem_size: int, optimizer: str) -> Sequence[StepCandidate]:
     """Return the CPU candidates of a step, own ones first, then PyTorch's and TensorFlow's; `problem_size` is D * N."""
     two = functools.partial(Ours, fused=False)
-    ours = [StepCandidate("ours", "ours", Ours), StepCandidate("ours, two kernels", "ours", two)]
-    ours.append(StepCandidate("ours, graph", "ours", Graph, shares=False))
-    ours += [StepCandidate(f"ours, {name}", "ours", functools.partial(_learner, name), shares=False) for name in USERS]
+    ours = [StepCandidate("ours", "project", Ours), StepCandidate("ours, two kernels", "project", two)]
+    ours.append(StepCandidate("ours, graph", "project", Graph, shares=False))
+    ours += [
+        StepCandidate(f"ours, {name}", "project", functools.partial(_learner, name), shares=False) for name in USERS
+    ]
     return [*ours, *list_torch_candidates(), *steps_tensorflow.list_tensorflow_candidates(problem_size, optimizer)]
 
 
-MEASURED = frozenset({"benchmarks.child", "workbench.measure.child"})
+ELEMENTS_ALONE = 2**27
+"""D * N from which a step has a separate process."""
+MEASURED = frozenset({"benchmarks.kernel_contest", "benchmarks.contest", "workbench.measure.child"})
 """What the process of a configuration runs; all that is not looked up by the name of a task follows from it."""
 
 LIBRARIES = ("torch", "tensorflow", "tensorflow-cpu")
@@ -268,6 +270,11 @@ class BenchmarkConfiguration:
         return cls(**{**settings, "shape": Shape(**settings["shape"])})
 
     @property
+    def is_large(self) -> bool:
+        """Whether it is a step on large tables, which has a separate process: not every library frees their memory."""
+        return self.is_step and self.shape.features * self.width >= ELEMENTS_ALONE
+
+    @property
     def is_step(self) -> bool:
         """Whether whole training steps are measured (an optimizer is set), not single kernels."""
         return self.optimizer is not None
@@ -280,11 +287,11 @@ class BenchmarkConfiguration:
         return self.optimizer, self.batches
 
     @property
-    def description(self) -> str:
+    def name(self) -> str:
         """The configuration in one line: task, optimizer, batches, device, cache, shape, rows R and width N."""
         place = "" if self.device == "cpu" else f"on {self.device}"
         more = " ".join(filter(None, (self.optimizer, self.batches, place, self.cache)))
-        return f"{self.task} {more + ' ' if more else ''}{self.shape.name}, R {self.shape.rows}, N {self.width}"
+        return f"{self.task} {more + ' ' if more else ''}{self.shape.name}, R {self.shape.rows:,}, N {self.width}"
 
     def columns(self) -> dict[str, Any]:
         """Return {record column: value} for all columns that the configuration determines."""
@@ -433,19 +440,3 @@ def roots_of(configuration: BenchmarkConfiguration) -> frozenset[str]:
     if (configuration.suite, configuration.device) == ("step", "cpu"):
         modules |= {OF_USERS}
     return MEASURED | modules
-
-
-def source_hash(configuration: BenchmarkConfiguration | None = None, code: Code | None = None) -> str:
-    """Return the hash of the code that measures a configuration; with None of the code that measures the machine.
-
-    `code` is by default the installed code.
-    """
-    code, roots = code or installed_code(), MEASURED if configuration is None else roots_of(configuration)
-    return code.digest(roots, compiled=configuration is not None and configuration.device == "cuda")
-
-
-def key(configuration: BenchmarkConfiguration, policy: Any) -> str:
-    """Return the hash of settings, policy, candidates, code and versions: records with this key are up to date."""
-    settings = [dataclasses.asdict(configuration), dataclasses.asdict(policy), names_of(configuration)]
-    parts = [*settings, source_hash(configuration), describe_stack(*LIBRARIES)]
-    return result_key(parts)

@@ -25,7 +25,6 @@ from benchmarks.candidates import (
     require_device,
 )
 from benchmarks.competitors import competitors_of
-from benchmarks.interleaved import Call, Clock
 from benchmarks.shapes import BenchError, Shape
 from kernels import Kernel, devices
 from kernels.devices import Device
@@ -34,6 +33,8 @@ from kernels.gpu.indices import lengths_of
 from kernels.products.csr_dense import on_device
 from kernels.registry import unknown_name
 from kernels.vendor import cusparse
+
+Call = Callable[[], object]
 
 # Times of calls by the events of a CUDA device: of the device's own work, with its second-level cache warm or cold.
 #
@@ -63,7 +64,7 @@ _HOLD = """extern "C" __global__ void hold(long long cycles) {
 
 @final
 class Events:
-    """Seconds a call, as `interleaved.interleave` asks for them; `cupy` may be another module in tests."""
+    """Mean seconds of calls, by events; `cupy` may be another module in tests."""
 
     def __init__(self, cache: str, bytes_cache: int, cupy: Any = None) -> None:
         """Set up timing by CUDA events; `cache` "cold" allocates a flush buffer of at least twice `bytes_cache`."""
@@ -72,11 +73,8 @@ class Events:
         self.buffer = self.cupy.empty(size, "int8")
         self.hold = self.cupy.RawKernel(_HOLD, "hold")
 
-    def __call__(self, call: Call, count: int, clock: Clock = perf_counter) -> float:
-        """Return the mean device time (s) of a call, over `count` calls with warm or cold caches.
-
-        `clock` is not used.
-        """
+    def __call__(self, call: Call, count: int) -> float:
+        """Return the mean device time (s) of a call, over `count` calls with warm or cold caches."""
         total, left = 0.0, count
         while left:
             now = min(left, MOST_CALLS)
@@ -131,7 +129,7 @@ CALLS_HOST = 20
 class OnDevice:
     """Clock for calls on a device: by `events`, and by the host's clock up to `finish`, which waits for the device."""
 
-    events: Callable[[Call, int, Clock], float]
+    events: Callable[[Call, int], float]
     finish: Callable[[], None]
 
     def host_seconds(self, call: Call) -> float:
@@ -202,7 +200,7 @@ def list_device_candidates(task: str, shape: Shape, on: Device | None) -> list[C
     if task not in (known := list_device_tasks()):
         raise BenchError(unknown_name("task on cuda", task, known))
     if task == "plan":
-        return [Candidate("plan.build", "ours", functools.partial(_plan, on))]
+        return [Candidate("plan.build", "project", functools.partial(_plan, on))]
     entries = [_time_kernel(kernels.get(task), on)]
     if shape.values == "ones" and f"{task}_ones" in kernels.names():
         ones = f"{task}_ones"
@@ -223,8 +221,8 @@ def _competitors(task: str) -> Sequence[Kernel]:
     return [competitor for competitor in competitors_of(task) if competitor.gpu is not None]
 
 
-def _time_kernel(kernel: Kernel, on: Device | None, side: str = "ours") -> Candidate:
-    """Return the candidate that times a kernel on the device `on`; `side` is "ours" or "competitor"."""
+def _time_kernel(kernel: Kernel, on: Device | None, side: str = "project") -> Candidate:
+    """Return the candidate that times a kernel on the device `on`; `side` is "project" or "competitor"."""
     make, needed = functools.partial(_ready, kernel, on), functools.partial(operand_bytes, kernel)
     return Candidate(kernel.name, side, make, needed, unavailable=_unavailable(kernel))
 
@@ -352,7 +350,7 @@ def _two_kernels(task: str, on: Device | None) -> Candidate:
         return Ready(call, _on_host(device, lazy, second, there, judged), both, _traffic(setting))
 
     both: Callable[[Any], int] = lambda sizes: operand_bytes(lazy, sizes) + operand_bytes(gradient, sizes)  # noqa: E731
-    return Candidate(f"csr_t_dense + {lazy.name}", "ours", make, both)
+    return Candidate(f"csr_t_dense + {lazy.name}", "project", make, both)
 
 
 # Further candidates of ours for CSR @ dense on a CUDA device: rows whose lengths are known.
@@ -367,7 +365,7 @@ def list_variants(on: Device | None) -> list[Candidate]:
 
     With `on` None it only has a name and cannot be prepared.
     """
-    return [Candidate("csr_dense, lengths known", "ours", functools.partial(_lengths_known, on), _NEEDED)]
+    return [Candidate("csr_dense, lengths known", "project", functools.partial(_lengths_known, on), _NEEDED)]
 
 
 def _lengths_known(on: Device | None, setting: Setting) -> Ready:

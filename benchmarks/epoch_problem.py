@@ -1,6 +1,6 @@
 """Configurations of `benchmarks epochs`: every pair of values occurs; their rows, and what training comes to."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any
@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from benchmarks import epoch_loops, experiment
+from benchmarks import epoch_loops
 from benchmarks.epoch_loops import RULES
 from benchmarks.fair.configurations import covering_array
-from benchmarks.shapes import BenchError, Shape, draw_batch
-from kernels.registry import unknown_name
+from benchmarks.shapes import Shape, draw_batch
 from workbench.advising.frameworks.training import State
 from workbench.formats.compressed import assemble
 
@@ -105,7 +104,7 @@ class Configuration:
 
     def columns(self) -> dict[str, Any]:
         """Return {record column: value} for all columns that the configuration determines."""
-        known = {"configuration": self.name, "model": self.model, "rows": self.rows, "steps": self.steps}
+        known = {"model": self.model, "rows": self.rows, "steps": self.steps}
         return known | {name: getattr(self, name) for name in (*AXES, "seed")}
 
 
@@ -128,23 +127,6 @@ def default_configurations() -> tuple[Configuration, ...]:
     known = all_configurations()
     allowed = covering_array(AXES, 1, lambda values: Configuration(**values).is_possible)
     return known[: max(len(allowed), round(len(known) * TIMES / TIMES_FULL))]
-
-
-def choose_configurations(
-    names: Iterable[str] = (), is_quick: bool = False, is_full: bool = False, optimizer: str = ""
-) -> list[Configuration]:
-    """Return the named configurations, or without names the default, quick or all ones; of one `optimizer` if given.
-
-    Raises BenchError for unknown names or optimizers. `is_quick` takes the first eight of the selection, `is_full`
-    selects from all.
-    """
-    every = all_configurations()
-    named = experiment.find_by_name(every, names)
-    if optimizer and optimizer not in RULES:
-        raise BenchError(unknown_name("optimizer", optimizer, RULES))
-    chosen = named or list(every if is_full else default_configurations())
-    chosen = [one for one in chosen if optimizer in ("", one.optimizer)]
-    return chosen[:QUICK] if is_quick else chosen
 
 
 # Rows, and what training on them comes to

@@ -1,4 +1,4 @@
-"""Whole epochs of every shape and rule, compared with the fastest loop that does the same work: `benchmarks epochs`.
+"""`benchmarks epochs`: whole epochs of every shape and rule, compared with the fastest loop that does the same work.
 
 A configuration is logistic regression (N = 1) or softmax on synthetic CSR rows, float32, with an intercept and the
 loss of every batch. A process draws the rows, makes every candidate ready, compares its first epoch with float64 loops,
@@ -7,27 +7,22 @@ repeat, and what depends on the batches alone is made before.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
-from time import perf_counter
+from functools import partial
 from typing import Any, final
 
 import numpy as np
 
-from benchmarks import epoch_loops, epoch_problem, experiment, tables
-from benchmarks.child import set_threads
+from benchmarks import epoch_loops, epoch_problem
+from benchmarks.contest import Contest, Ready, mean_seconds, prepare
 from benchmarks.epoch_loops import RULES
 from benchmarks.epoch_problem import BATCHES_INDEXED, Configuration, Problem, error_of
-from benchmarks.experiment import Record
-from benchmarks.fair import measure
 from benchmarks.fit.candidates import Rows, vowpal_wabbit
 from workbench import training
-from workbench.advising.frameworks import training as training_of_ways
-from workbench.advising.frameworks.training import State, why_not_installed
+from workbench.advising.frameworks.training import ALLOWED, State, why_not_installed
 from workbench.advising.frameworks.ways.scikit_learn import DECAY_SPARSE
-from workbench.measure import closure, race
-from workbench.sweeps import spec
+from workbench.measure import race
 
 # Candidates
 
@@ -227,7 +222,7 @@ class VowpalWabbitTrainer(Trainer):
         self.file = vowpal_wabbit.cache_of(self.rows)  # removed with the object
         cache_file = f"-d /dev/null --cache_file {self.file.path} --holdout_off --passes 1"
         self.options = f"{vowpal_wabbit.options(self.rows)} {rule} {cache_file}"
-        starts = [_seconds_of(partial(self.call, "--examples 1")) for _ in range(3)]
+        starts = [mean_seconds(partial(self.call, "--examples 1"), 1) for _ in range(3)]
         self.seconds_start = sorted(starts)[1]
         self.loss = np.nan
 
@@ -308,97 +303,44 @@ CANDIDATES: dict[str, Candidate] = {
 }
 
 
-# Process of a configuration
+# The suite
 
 
 POLICY = race.Policy(seconds_call=0.08, rounds=9, rounds_slow=3, slow=2.0, seconds_most=12.0)
 """A call trains whole epochs for about `seconds_call`."""
 
 
-def _seconds_of(call: Callable[[], object]) -> float:
-    """Call `call` once and return the seconds it took."""
-    start = perf_counter()
-    call()
-    return perf_counter() - start
+def contest(settings: Mapping[str, Any], request: Mapping[str, Any]) -> Contest:
+    """Draw the rows of a configuration and return all its candidates, each checked against float64 loops."""
+    one, policy = Configuration(**settings), race.Policy(**request["policy"])
+    problem = epoch_problem.draw(one, request["threads"])
+
+    def prepared(candidate: Candidate) -> race.Prepared:
+        """Make a candidate ready, or say why it is not."""
+        reason = candidate.unavailable(one)
+        return prepare(
+            lambda: ready(candidate.make(problem), problem),
+            policy,
+            ALLOWED,
+            group=(candidate.side,),
+            unavailable=reason,
+        )
+
+    able = {name: lambda _, each=candidate: prepared(each) for name, candidate in CANDIDATES.items()}
+    return Contest({"nnz": int(problem.csr.nnz)}, able)
 
 
-def time_call(trainer: Trainer, epochs: int) -> float:
-    """Return the seconds per epoch of training `epochs` epochs in place, without the trainer's start; at least 1e-9."""
-    start = perf_counter()
-    for _ in range(epochs):
-        trainer.run()
-    return max((perf_counter() - start) / epochs - trainer.seconds_start, 1e-9)
+def ready(trainer: Trainer, problem: Problem) -> Ready:
+    """Return a training whose calls are epochs, the first of which is compared with float64 loops."""
+    made = Ready(trainer.run, sample=lambda call, count: max(mean_seconds(call, count) - trainer.seconds_start, 1e-9))
 
+    def judge(_: object) -> float | None:
+        """Return the error of the epoch trained, None if not compared; note its mean loss."""
+        state = trainer.state()
+        made.columns["loss"] = None if state.losses is None else float(np.mean(state.losses))
+        if not trainer.is_compared:
+            return None
+        return error_of(state, problem.reference(trainer.first_order(), trainer.rate_intercept))
 
-def answers(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield `{"at": name}` before each candidate is prepared, then `{"name": ..., "record": columns}` of each.
-
-    `request` has `configuration`, `policy`, `threads` and `left_out`, names of candidates that ended an earlier
-    process.
-    """
-    set_threads(request["threads"])
-    configuration, policy = Configuration(**request["configuration"]), race.Policy(**request["policy"])
-    yield {"at": "rows"}
-    problem = epoch_problem.draw(configuration, request["threads"])
-    able = {
-        name: lambda _, one=candidate: prepare(one, problem, policy)
-        for name, candidate in CANDIDATES.items()
-        if name not in request["left_out"]
-    }
-    yield from measure.with_facts({"nnz": int(problem.csr.nnz)}, race.measure_candidates(able, policy))
-
-
-def prepare(candidate: Candidate, problem: Problem, policy: race.Policy) -> race.Prepared:
-    """Make a candidate ready, check its first epoch against float64 loops and estimate its time.
-
-    Returns (columns, ready candidate or None). An exception becomes the columns `status` and `reason`; an error above
-    `ALLOWED` the status "wrong".
-    """
-    if reason := candidate.unavailable(problem.configuration):
-        return {"status": "unsupported", "reason": reason}, None
-    start = perf_counter()
-    try:
-        trainer = candidate.make(problem)
-        trainer.run()
-        known = check(trainer, problem) | {"seconds_ready": perf_counter() - start}
-        estimate = time_call(trainer, 1)
-    except Exception as failure:
-        return race.failure_record(failure), None
-    if wrong := training_of_ways.wrong_record(known["error"]):
-        return known | wrong, None
-    epochs = max(1, round(policy.seconds_call / estimate))
-    known |= {"status": "ok", "reason": "", "epochs_call": epochs}
-    return known, race.ReadyCandidate((candidate.side,), partial(time_call, trainer, epochs), estimate)
-
-
-def check(trainer: Trainer, problem: Problem) -> Record:
-    """Return `error` of the first epoch (None if not compared), `error_allowed` and the mean `loss` as columns."""
-    state = trainer.state()
-    error = None
-    if trainer.is_compared:
-        error = error_of(state, problem.reference(trainer.first_order(), trainer.rate_intercept))
-    loss = None if state.losses is None else float(np.mean(state.losses))
-    return {"error": error, "error_allowed": training_of_ways.ALLOWED, "loss": loss}
-
-
-# Runs
-
-
-@cache
-def source_hash() -> str:
-    """Return the hash of the code that draws the rows, trains and times; computed once per process."""
-    roots = {"benchmarks.epochs", "workbench.measure.child"}
-    for model in ("logistic", "softmax"):
-        for rule in RULES:
-            roots |= spec.roots_of(spec.Configuration(dataset="uniform", model=model, optimizer=rule, gradient="fused"))
-    return closure.installed_code().digest(roots)
-
-
-SUITE = experiment.Suite(
-    table=tables.EPOCHS,
-    work="benchmarks.epochs:answers",
-    preload="benchmarks.epochs",
-    candidates=lambda: {name: {"side": one.side, "note": one.note} for name, one in CANDIDATES.items()},
-    source_hash=source_hash,
-    libraries=("scikit-learn", "vowpalwabbit"),
-)
+    made.judge = judge
+    return made

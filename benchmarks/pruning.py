@@ -7,13 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.tables import ADVICE, BENCH, CLUSTER, END, EPOCHS, FAIR, FIT, SELF, WAITS
+from benchmarks import tables
 from workbench import atomic_files
 from workbench.store.table import TRIALS, Table, is_stored, object_of, packed_path, unpack
 
-_BY_FILE = {table.file: table for table in (ADVICE, CLUSTER, END, EPOCHS, FAIR, FIT, SELF, WAITS)} | {
-    "self-demo.jsonl": SELF
-}
+_BY_FILE = {table.file: table for table in tables.ALL} | {"self-demo.jsonl": tables.SELF}
 _DIGITS = 7
 """Significant digits kept of measured numbers: a clock has fewer."""
 _MEASURED = ("number", "numbers", "curve", "records")
@@ -41,11 +39,7 @@ def table_of(path: Path) -> Table | None:
     >>> table_of(Path("results/bench-fit.jsonl")).name, table_of(Path("cuda-registers.jsonl"))
     ('fit', None)
     """
-    if path.name in _BY_FILE:
-        return _BY_FILE[path.name]
-    if path.name.startswith("bench"):
-        return BENCH
-    return None if path.name == "cuda-registers.jsonl" else TRIALS
+    return _BY_FILE.get(path.name, None if path.name == "cuda-registers.jsonl" else TRIALS)
 
 
 def prune(path: str | os.PathLike, runs: int = 1, dry_run: bool = False, pack: bool = False) -> Pruned:

@@ -148,8 +148,8 @@ def list_pytorch_candidates() -> list[StepCandidate]:
         return StepCandidate(name, side, lambda problem: Loop(problem, make), UNAVAILABLE, shares=False, every=every)
 
     return [
-        candidate("ours", "ours", pytorch_with_bridge(fused=False)),
-        candidate("ours, fused", "ours", pytorch_with_bridge(fused=True)),
+        candidate("ours", "project", pytorch_with_bridge(fused=False)),
+        candidate("ours, fused", "project", pytorch_with_bridge(fused=True)),
         candidate("torch, sparse gradient", "competitor", plain_pytorch(sparse=True)),
         candidate("torch, dense gradient", "competitor", plain_pytorch(sparse=False), every=True),
     ]

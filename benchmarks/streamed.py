@@ -98,7 +98,7 @@ def trained(rows: int, folder: Path) -> Iterator[dict[str, Any]]:
     settings |= {"batch_rows": min(BATCH_ROWS, rows // 8), "learning_rate": 0.05}
     record["seconds_made"] = time.perf_counter() - start
     for name, reading in zip(names_of(rows), ({}, {"reading": READ_WHOLE}), strict=True):
-        yield record | {"what": name, "is_held": bool(reading)} | _train_limited(settings | reading, folder, whole // 2)
+        yield record | {"case": name, "is_held": bool(reading)} | _train_limited(settings | reading, folder, whole // 2)
 
 
 def _train_limited(settings: dict[str, Any], folder: Path, limit: int) -> dict[str, Any]:

@@ -1,8 +1,7 @@
-"""What a user waits for apart from training: `benchmarks waits`.
+"""`benchmarks waits`: what a user waits for apart from training.
 
-How to add a part: a call of `register` after the function that measures it. A part yields a `Timed` for each candidate
-of each of its cases. Candidates of a case are timed in turn in every round, so that sample i of each is of round i;
-what a timed call returns is compared with what the competitor returns.
+How to add a part: an entry of `PARTS`, a function that yields the records of the candidates of each of its cases. These
+are timed in turn in every round; what a call returns is compared with what the competitor returns.
 """
 
 import operator
@@ -14,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,83 +21,57 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from benchmarks import tables
-from benchmarks.child import set_threads
+from benchmarks.contest import Record, mean_seconds, set_threads
 from benchmarks.end import Case, log_loss, write_files
-from benchmarks.experiment import Progress, Record, Results, resolve_threads
 from benchmarks.shapes import BenchError
-from kernels.registry import Registry, format_count
+from kernels.registry import format_count
 from workbench.data.content import VARIABLE
-from workbench.measure.child import Ended
-from workbench.measure.clock import median_interval
+from workbench.measure import race
 from workbench.measure.machine import OtherPrograms
-from workbench.measure.race import Worker, end_columns
 
 SECONDS_PART = 900.0
 """Limit of a part."""
 
 
 class Request(NamedTuple):
-    """How a part is measured: `folder` for the files it reads, whether the selection is quick, threads, seed."""
+    """How a part is measured: `folder` for the files it reads, whether the selection is quick, the seed."""
 
     folder: Path
     is_quick: bool
-    threads: int
     seed: int
 
 
-@dataclass
-class Timed:
-    """A candidate of a case: its samples (s), one a round, and the held-out log loss where the part has one.
+Calls = Mapping[str, Callable[[], Any]]
+"""The call of each candidate by name; those named "project" are the project's, all others competitors."""
 
-    `error` says why its results are wrong, "" if they agree with those of the competitor.
+
+def side_of(candidate: str) -> str:
+    """Return the side of a candidate: "project" for that name, else "competitor"."""
+    return "project" if candidate == "project" else "competitor"
+
+
+def record_of(case: str, candidate: str, samples: list[float], **more: Any) -> Record:
+    """Return the columns of a candidate from its seconds, one a round."""
+    known = {"case": case, "candidate": candidate, "side": side_of(candidate), "status": "ok"}
+    return known | race.times_of(samples) | more
+
+
+def rounds_of(case: str, calls: Calls, rounds: int, same: Callable[[Any, Any], str] | None = None) -> Iterator[Record]:
+    """Yield the records of the candidates of a case after a first call and `rounds` rounds of one call each.
+
+    `same(own, other)` returns why the results of the project and of a competitor differ, "" if they agree; the project
+    is "wrong" then.
     """
-
-    case: str
-    candidate: str
-    side: str
-    samples: list[float] = field(default_factory=list)
-    loss: float | None = None
-    note: str = ""
-    error: str = ""
-
-
-@dataclass(frozen=True)
-class Part:
-    """A part of the suite by name: `measure(request)` yields the candidates of its cases."""
-
-    name: str
-    measure: Callable[[Request], Iterator[Timed]]
-    has_processes: bool = False
-    """Whether it starts processes, which would be counted as other programs."""
-
-
-_parts: Registry[Part] = Registry("part", (), BenchError)
-register, names, get = _parts.register, _parts.names, _parts.get
-
-Calls = Mapping[tuple[str, str], Callable[[], Any]]
-"""The call of each candidate, by (candidate, side)."""
-
-
-def rounds_of(case: str, calls: Calls, rounds: int, same: Callable[[Any, Any], str] | None = None) -> Iterator[Timed]:
-    """Yield the candidates of a case after a warm-up and `rounds` rounds, in which each is called once and timed.
-
-    `same(own, other)` returns why the results of the project and of a competitor differ, "" if they agree.
-    """
-    known = {key: Timed(case, *key) for key in calls}
-    results = {key: call() for key, call in calls.items()}  # what is called first compiles and fills caches
-    if same is not None:
-        ((own, _),) = [item for item in results.items() if item[0][1] == "project"]
-        differences = [same(results[own], value) for key, value in results.items() if key != own]
-        known[own].error = next(filter(None, differences), "")
-    del results
-    for number in range(rounds):
-        order = list(calls) if number % 2 else list(calls)[::-1]
-        for key in order:
-            start = time.perf_counter()
-            calls[key]()
-            known[key].samples.append(time.perf_counter() - start)
-    yield from known.values()
+    results = {name: call() for name, call in calls.items()}  # what is called first compiles and fills caches
+    others = [value for name, value in results.items() if name != "project"]
+    differences = [same(results["project"], value) for value in others] if same else []
+    error = next(filter(None, differences), "")
+    del results, others
+    able = {name: race.ReadyCandidate((name,), partial(mean_seconds, call, 1), 1.0) for name, call in calls.items()}
+    race.time_rounds(able, race.Policy(rounds=rounds, rounds_least=rounds), time.perf_counter)
+    for name, one in able.items():
+        wrong = {"status": "wrong", "reason": error} if error and name == "project" else {}
+        yield record_of(case, name, one.samples) | wrong
 
 
 # Reading: files of text to a matrix, on one core, without the copy that the cache keeps.
@@ -121,13 +94,13 @@ def one_core() -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
-def reading(request: Request) -> Iterator[Timed]:
+def reading(request: Request) -> Iterator[Record]:
     """Yield the project's and a library's reader for each text format, timed on one core; writes missing files."""
     megabytes, rounds = (2, 3) if request.is_quick else (20, 5)
     with one_core():
         for name, (write, other, load, load_other) in READERS.items():
             path = write(request.folder, megabytes)
-            calls = {("project", "project"): partial(load, path), (other, "competitor"): partial(load_other, path)}
+            calls = {"project": partial(load, path), other: partial(load_other, path)}
             yield from rounds_of(f"{name}, {megabytes} MB", calls, rounds, _same_data)
 
 
@@ -217,7 +190,6 @@ READERS: dict[str, tuple[Callable[..., Path], str, Callable[..., Any], Callable[
     "CSV of clicks": (partial(_written_text, "clicks"), "pyarrow", _load, _load_table),
 }
 """How a file is written, whose reader competes, and the two calls, by the form of the text."""
-register(Part("reading", reading))
 
 
 # Starting: whole processes that do next to nothing, next to an interpreter that does nothing.
@@ -243,37 +215,34 @@ STARTS = {
 INTERPRETER = "python -c pass"
 
 
-def starting(request: Request) -> Iterator[Timed]:
+def starting(request: Request) -> Iterator[Record]:
     """Yield each command of the project and a bare interpreter, timed as whole processes with warm caches."""
     with tempfile.TemporaryDirectory(prefix="bench-waits-") as name:
         folder = Path(name)
         known = os.environ | {"NUMBA_CACHE_DIR": f"{name}/code", VARIABLE: f"{name}/data"}
         for case, arguments in STARTS.items():
             calls = {
-                ("project", "project"): partial(_process, arguments, folder, known),
-                (INTERPRETER, "competitor"): partial(_process, ("-c", "pass"), folder, known),
+                "project": partial(_process, arguments, folder, known),
+                INTERPRETER: partial(_process, ("-c", "pass"), folder, known),
             }
             yield from rounds_of(case, calls, 3 if request.is_quick else 9)
         yield from _first_step(request, folder, known)
 
 
-def _first_step(request: Request, folder: Path, known: Mapping[str, str]) -> Iterator[Timed]:
+def _first_step(request: Request, folder: Path, known: Mapping[str, str]) -> Iterator[Record]:
     """Yield the time of `workbench train` on a cached file, without the seconds of its epochs, which it reports."""
     megabytes = 2 if request.is_quick else 100
     path = _written_text("svmlight", request.folder, megabytes)
     arguments = ("-m", "workbench", "train", str(path.resolve()), "--epochs", "1", "--optimizer", "adagrad")
-    found = Timed(f"train, {megabytes} MB, cached", "project", "project", note="less the seconds of its epochs")
+    samples = []
     for number in range(4):
         start = time.perf_counter()
         printed = _process(arguments, folder, known)
         seconds = time.perf_counter() - start
         (epoch,) = re.findall(r"([0-9.e-]+) s an epoch", printed)
         if number:  # the first one compiles, parses and fills the caches
-            found.samples.append(seconds - float(epoch))
-    yield found
-
-
-register(Part("starting", starting, has_processes=True))
+            samples.append(seconds - float(epoch))
+    yield record_of(f"train, {megabytes} MB, cached", "project", samples, note="less the seconds of its epochs")
 
 
 # Compiling: the first epoch of a process whose cache of compiled code is empty, made ready included.
@@ -296,15 +265,15 @@ COMPILED = (
 """Trainings by name, and what they set otherwise than logistic regression on csr rows."""
 
 
-def compiling(request: Request) -> Iterator[Timed]:
+def compiling(request: Request) -> Iterator[Record]:
     """Yield the time (s) of a first epoch with an empty code cache, a new process per sample; mostly compilation."""
     for case, settings in COMPILED[:2] if request.is_quick else COMPILED:
-        found = Timed(case, "project", "project")
+        samples = []
         for _ in range(1 if request.is_quick else 3):
             with tempfile.TemporaryDirectory(prefix="bench-waits-") as name:
                 code = f"from benchmarks.waits import first_epoch; print(first_epoch({settings!r}))"
-                found.samples.append(float(_process(("-c", code), Path(name), os.environ | {"NUMBA_CACHE_DIR": name})))
-        yield found
+                samples.append(float(_process(("-c", code), Path(name), os.environ | {"NUMBA_CACHE_DIR": name})))
+        yield record_of(case, "project", samples)
 
 
 def first_epoch(settings: Mapping[str, Any]) -> float:
@@ -329,9 +298,6 @@ def first_epoch(settings: Mapping[str, Any]) -> float:
     for _ in run.epoch(0):
         pass
     return time.perf_counter() - start
-
-
-register(Part("compiling", compiling, has_processes=True))
 
 
 def synthetic(rows: int, features: int, entries: int, seed: int, slope: float = 2.0) -> tuple[Any, np.ndarray]:
@@ -359,7 +325,7 @@ PREDICTED = ((7_200, 12_741, 39), (60_000, 20_000, 30), (60_000, 1_000_000, 30),
 """Rows, columns, and entries of a row."""
 
 
-def predicting(request: Request) -> Iterator[Timed]:
+def predicting(request: Request) -> Iterator[Record]:
     """Yield `decision_function` and `predict_proba` of the project, with SciPy's `x @ w` as the competitor."""
     from workbench.bridges.sklearn import SparseClassifier
 
@@ -369,8 +335,8 @@ def predicting(request: Request) -> Iterator[Timed]:
         w, b = model.coef_.T.astype(np.float32), model.intercept_
         for name in ("decision_function", "predict_proba"):
             calls: Calls = {
-                ("project", "project"): partial(getattr(model, name), x),
-                ("SciPy, x @ w", "competitor"): partial(operator.matmul, x, w),
+                "project": partial(getattr(model, name), x),
+                "SciPy, x @ w": partial(operator.matmul, x, w),
             }
             same = partial(_same_scores, b) if name == "decision_function" else None
             case = f"{name}, {rows:,} rows of {features:,} columns, {entries} entries"
@@ -383,13 +349,10 @@ def _same_scores(intercept: np.ndarray, own: np.ndarray, other: np.ndarray) -> s
     return "" if error <= 1e-4 * max(1.0, float(np.abs(own).max())) else f"scores differ by {error:.3g}."
 
 
-register(Part("predicting", predicting))
-
-
 # Few rows: what a training takes whose arithmetic takes next to nothing.
 
 
-def few_rows(request: Request) -> Iterator[Timed]:
+def few_rows(request: Request) -> Iterator[Record]:
     """Yield `fit` of 100 rows, one epoch and with defaults, with scikit-learn's SGDClassifier as the competitor."""
     from sklearn.linear_model import SGDClassifier
 
@@ -398,13 +361,10 @@ def few_rows(request: Request) -> Iterator[Timed]:
     x, y = synthetic(100, 123, 14, request.seed)
     for name, own, other in (("one epoch", {"max_iter": 1}, {"max_iter": 1, "tol": None}), ("nothing set", {}, {})):
         calls: Calls = {
-            ("project", "project"): partial(SparseClassifier(random_state=0, **own).fit, x, y),
-            ("SGDClassifier", "competitor"): partial(SGDClassifier(loss="log_loss", random_state=0, **other).fit, x, y),
+            "project": partial(SparseClassifier(random_state=0, **own).fit, x, y),
+            "SGDClassifier": partial(SGDClassifier(loss="log_loss", random_state=0, **other).fit, x, y),
         }
         yield from rounds_of(f"fit of 100 rows, {name}", calls, 20 if request.is_quick else 200)
-
-
-register(Part("few_rows", few_rows))
 
 
 # Searching: eight settings trained at once, next to one training with the setting that was chosen.
@@ -414,7 +374,7 @@ SEARCHED = ((6_000, 5_000, 20), (20_000, 20_000, 30), (60_000, 5_000, 20))
 """Rows, columns, and entries of a row; the first is the quick one."""
 
 
-def searching(request: Request) -> Iterator[Timed]:
+def searching(request: Request) -> Iterator[Record]:
     """Yield a search over 8 settings for 10 epochs, with one dual-ascent training of 10 epochs as the competitor."""
     from workbench.bridges.sklearn import SparseClassifier
 
@@ -425,14 +385,8 @@ def searching(request: Request) -> Iterator[Timed]:
         alone = SparseClassifier(
             execution="dual", optimizer="sgd", lazy="exact", alpha=chosen.alpha_, max_iter=10, random_state=0
         )
-        calls = {
-            ("project", "project"): partial(chosen.fit, x, y),
-            ("project, one setting", "competitor"): partial(alone.fit, x, y),
-        }
+        calls = {"project": partial(chosen.fit, x, y), "project, one setting": partial(alone.fit, x, y)}
         yield from rounds_of(f"{rows:,} rows of {features:,} columns", calls, 3 if request.is_quick else 7)
-
-
-register(Part("searching", searching))
 
 
 # Defaults: the held-out loss of an estimator with nothing set, next to the best of LogisticRegression.
@@ -445,7 +399,7 @@ SYNTHETIC_SIZES = ((3_000, 2_000, 15, 2.0), (20_000, 20_000, 30, 3.0), (8_000, 6
 """Rows, columns, entries of a row, and slope of the synthetic sets."""
 
 
-def defaults(request: Request) -> Iterator[Timed]:
+def defaults(request: Request) -> Iterator[Record]:
     """Yield the project with defaults and LogisticRegression: the loss of its best C, the time of C = 1.
 
     svmlight files of two classes in the folder `data` of the results are further data sets.
@@ -469,7 +423,7 @@ def _read_own_file(path: Path) -> tuple[Any, np.ndarray]:
     return sparse.csr_array(x), labels.astype(np.int64)
 
 
-def _defaults_on(case: str, x: Any, y: np.ndarray, request: Request) -> Iterator[Timed]:
+def _defaults_on(case: str, x: Any, y: np.ndarray, request: Request) -> Iterator[Record]:
     """Yield both candidates on a data set; a fifth of the rows, drawn by the seed, is held out."""
     from sklearn.linear_model import LogisticRegression
 
@@ -479,8 +433,8 @@ def _defaults_on(case: str, x: Any, y: np.ndarray, request: Request) -> Iterator
     count = int(HELD_OUT * len(y))
     test, train = order[:count], order[count:]
     models = {
-        ("project", "project"): SparseClassifier(random_state=request.seed),
-        ("LogisticRegression", "competitor"): LogisticRegression(C=1.0, max_iter=1000),
+        "project": SparseClassifier(random_state=request.seed),
+        "LogisticRegression": LogisticRegression(C=1.0, max_iter=1000),
     }
     calls = {key: partial(model.fit, x[train], y[train]) for key, model in models.items()}
     found = list(rounds_of(case, calls, 1 if request.is_quick else 3))
@@ -491,15 +445,29 @@ def _defaults_on(case: str, x: Any, y: np.ndarray, request: Request) -> Iterator
             other = LogisticRegression(C=strength, max_iter=1000).fit(x[train], y[train])
             by_strength[strength] = log_loss(y[test], other.predict_proba(x[test])[:, 1])
     best = min(by_strength, key=by_strength.__getitem__)
-    found[0].loss = losses[0]
-    found[1].loss, found[1].note = by_strength[best], f"loss of C = {best:g}, seconds of C = 1"
-    yield from found
+    yield found[0] | {"loss": losses[0]}
+    yield found[1] | {"loss": by_strength[best], "note": f"loss of C = {best:g}, seconds of C = 1"}
 
 
-register(Part("defaults", defaults))
+# The suite: each part in a process of its own.
 
 
-# Running the parts into a folder of results.
+@dataclass(frozen=True)
+class Part:
+    """A part by name, a case of the harness."""
+
+    name: str
+
+    def columns(self) -> Record:
+        """Return the column of the part's name."""
+        return {"part": self.name}
+
+
+PARTS: dict[str, Callable[[Request], Iterator[Record]]] = {
+    one.__name__: one for one in (reading, starting, compiling, predicting, few_rows, searching, defaults)
+}
+STARTS_PROCESSES = ("starting", "compiling")
+"""Parts whose processes would be counted as other programs."""
 
 
 def answers(request: Mapping[str, Any]) -> Iterator[Record]:
@@ -508,68 +476,6 @@ def answers(request: Mapping[str, Any]) -> Iterator[Record]:
     `request` has `part`, `folder`, `is_quick`, `threads` and `seed`.
     """
     set_threads(request["threads"])
-    part = get(request["part"])
-    asked = Request(Path(request["folder"]), request["is_quick"], request["threads"], request["seed"])
     others = OtherPrograms()
-    for found in part.measure(asked):
-        middle, low, high = median_interval(found.samples)
-        yield {
-            "part": part.name,
-            "case": found.case,
-            "candidate": found.candidate,
-            "side": found.side,
-            "status": "wrong" if found.error else "ok",
-            "reason": found.error,
-            "note": found.note,
-            "samples": found.samples,
-            "seconds": middle,
-            "seconds_low": low,
-            "seconds_high": high,
-            "loss": found.loss,
-            "busy_others": None if part.has_processes else others.share(),
-        }
-
-
-class Runner:
-    """Measures parts into a folder of results; files that are read are in its subfolder `files`."""
-
-    def __init__(
-        self,
-        folder: Path,
-        is_quick: bool = False,
-        threads: int | None = None,
-        seed: int = 0,
-        progress: Progress = lambda what, share: None,
-    ) -> None:
-        """Open the results of a folder; nothing is measured yet. `threads` None takes all cores."""
-        self.results, self.progress = Results(tables.WAITS, folder), progress
-        self.is_quick, self.threads, self.seed = is_quick, resolve_threads(threads), seed
-
-    def run(self, parts: Sequence[str] = ()) -> bool:
-        """Measure `parts`, by default all, that have no record with status "ok"; False if Ctrl-C stopped it, else True.
-
-        No finished part is lost.
-        """
-        chosen = [get(name).name for name in parts or names()]
-        done = {record["part"] for record in self.results.open() if record["status"] == "ok"}
-        return self.results.collect(lambda: self._measure([name for name in chosen if name not in done]))
-
-    def _measure(self, parts: Sequence[str]) -> None:
-        """Append the records of these parts, each measured in a separate process; a failed part gets its status."""
-        for number, name in enumerate(parts):
-            self.progress(name, number / len(parts))
-            request = {
-                "part": name,
-                "folder": str(self.results.folder / "files"),
-                "is_quick": self.is_quick,
-                "threads": self.threads,
-                "seed": self.seed,
-            }
-            own = {"threads": self.threads, "seed": self.seed}
-            worker = Worker("benchmarks.waits:answers", self.results.folder)
-            try:
-                found = list(worker.answers(request, lambda answer: SECONDS_PART))
-            except Ended as end:
-                found = [{"part": name, "case": "", "candidate": "project", "side": "project"} | end_columns(end)]
-            for columns in found:
-                self.results.append(key=f"{name}, {columns['case']}, {columns['candidate']}", **own, **columns)
+    for found in PARTS[request["part"]](Request(Path(request["folder"]), request["is_quick"], request["seed"])):
+        yield found | {"busy_others": None if request["part"] in STARTS_PROCESSES else others.share()}

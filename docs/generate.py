@@ -94,7 +94,7 @@ def command_line() -> str:
     """Return the reference of the command line, made from the commands themselves."""
     import typer
 
-    from benchmarks.competitor_commands import bench
+    from benchmarks.suites import bench
     from workbench.command import cli
 
     parts = [
@@ -160,8 +160,8 @@ def columns() -> str:
     from workbench import store
 
     parts = ["# Columns of records\n", "Each line of a result file is one record: a JSON object with these keys.\n"]
-    names = ("BENCH", "FAIR", "FIT", "ADVICE", "CLUSTER", "SELF", "EPOCHS", "END", "WAITS")
-    for name, of_table in {"TRIALS": store.TRIALS, **{name: getattr(tables, name) for name in names}}.items():
+    for of_table in (store.TRIALS, *tables.ALL):
+        name = of_table.file.removesuffix(".jsonl").removeprefix("bench-")
         parts.append(f"## {name.lower()}: `{of_table.file}`\n")
         rows = ((f"`{column.name}`", column.meaning, column.kind) for column in of_table.columns.values())
         parts.append(table(("column", "meaning", "type"), rows))

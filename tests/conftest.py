@@ -53,7 +53,7 @@ LOAD_FRAMEWORKS = frozenset(
             "models/graph_convolution",
         ),
         *("models/formulas", "benchmarks/bench", "benchmarks/fair", "benchmarks/fit", "benchmarks/fit_candidates"),
-        *("benchmarks/trainings", "gpu/gpu", "kernels/kernels"),
+        *("gpu/gpu", "kernels/kernels"),
     )
 )
 """The files of tests that import PyTorch or TensorFlow, which takes seconds: all are one worker's."""

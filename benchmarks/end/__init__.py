@@ -1,6 +1,6 @@
 """From a file to predictions in whole processes, as a user starts them: seconds by stage and peak memory.
 
-How to add a candidate: a call of `register` after the function that returns its commands. The runner measures the
+How to add a candidate: a call of `register` after the function that returns its commands. The suite measures the
 settings of each candidate, then the first setting that reaches the loss, warm and cold.
 
 Warm is a start after another one of the same candidate: files in memory, compiled code and parsed copies in their
@@ -22,11 +22,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks import tables
-from benchmarks.analysis.end import within
-from benchmarks.experiment import Progress, Record, Results
+from benchmarks.contest import Record
 from benchmarks.shapes import BenchError
-from kernels.registry import Registry, unknown_name
+from kernels.registry import Registry
 from workbench import atomic_files
 from workbench.advising.frameworks.training import why_not_installed
 from workbench.data import guess_columns
@@ -221,7 +219,7 @@ for _name, _has_cache, _settings in (("Vowpal Wabbit", False, PASSES[:1]), ("Vow
 
 
 FORMATS = ("svmlight", "clicks")
-MEGABYTES, LARGEST = (1, 10, 100), 1000
+MEGABYTES = (1, 10, 100, 1000)
 HELD_OUT = 0.2
 FEATURES, ENTRIES = 20_000, 40
 NUMBERS, VALUES = 13, tuple(int(4 * 1.6**place) for place in range(26))
@@ -241,17 +239,9 @@ class Case:
         """Name in records and pages, such as "svmlight, 10 MB"."""
         return f"{self.format}, {self.megabytes} MB"
 
-
-def choose_cases(formats: tuple[str, ...] = (), megabytes: tuple[int, ...] = (), is_full: bool = False) -> list[Case]:
-    """Return the cases of these formats and sizes (MB); by default all formats and 1, 10, 100 MB, 1 GB if `is_full`.
-
-    Raises BenchError for an unknown format.
-    """
-    for name in formats:
-        if name not in FORMATS:
-            raise BenchError(unknown_name("format", name, FORMATS))
-    sizes = megabytes or (*MEGABYTES, *((LARGEST,) if is_full else ()))
-    return [Case(name, size) for size in sizes for name in formats or FORMATS]
+    def columns(self) -> Record:
+        """Return the columns of format and size."""
+        return {"format": self.format, "megabytes": self.megabytes}
 
 
 def write_files(case: Case, folder: Path) -> tuple[Path, Path]:
@@ -317,124 +307,6 @@ def labels_in(path: Path) -> np.ndarray:
 
 SECONDS_RUN = 900.0
 """Seconds of a process, at most."""
-WARM_RUNS = 3
-
-
-class Runner:
-    """Measures cases into a folder of results; the files that are read are in its folder `files`."""
-
-    def __init__(self, folder: Path, progress: Progress = lambda what, share: None) -> None:
-        """Open the results of a folder; nothing is measured yet."""
-        self.results, self.progress = Results(tables.END, folder), progress
-
-    def run(self, cases: Sequence[Case], only: Sequence[str] = ()) -> bool:
-        """Measure the cases and candidates (`only`, or all) that are not complete; False if Ctrl-C stopped it.
-
-        Complete are candidates with a record of every setting, and unsupported ones. What was finished is kept.
-        """
-        candidates = [get(name) for name in only or names()]
-        known = self.results.open()
-        return self.results.collect(lambda: self._measure_missing(cases, candidates, known))
-
-    def _measure_missing(self, cases: Sequence[Case], candidates: Sequence[Candidate], known: Sequence[Record]) -> None:
-        """Append the records of each case and candidate that is not complete in `known` (see `_is_done`)."""
-        for place, case in enumerate(cases):
-            rest = [one for one in candidates if not self._is_done(case, one, known)]
-            for record in self._measure_case(case, rest, known, place / len(cases)) if rest else ():
-                tables.END.append(self.results.file, record)
-
-    @staticmethod
-    def _is_done(case: Case, candidate: Candidate, known: Sequence[Record]) -> bool:
-        """Return whether `known` has a record of every setting of a candidate in a case, or that it is unsupported."""
-        own = [record for record in known if (record["case"], record["candidate"]) == (case.name, candidate.name)]
-        tried = [record["setting"] for record in own if record["start"] == "settings"]
-        is_unsupported = any(record["status"] == "unsupported" for record in own)
-        return is_unsupported or all(dict(setting) in tried for setting in candidate.settings)
-
-    def _measure_case(
-        self, case: Case, candidates: Sequence[Candidate], known: Sequence[Record], share: float
-    ) -> list[Record]:
-        """Return the records of these candidates in a case: all settings, then the fastest sufficient one of each.
-
-        Sufficient is a held-out loss within 2 % of the best of any candidate. `share` is the progress to report.
-        """
-        self.progress(f"{case.name}: writing the files", share)
-        files = write_files(case, self.results.folder / "files")
-        labels = labels_in(files[1])
-        with tempfile.TemporaryDirectory(prefix="bench-end-") as caches:
-            tried = [record for one in candidates for record in self._settings(case, one, files, labels, caches, share)]
-            losses = [
-                record["loss"]
-                for record in (*known, *tried)
-                if record["case"] == case.name and record["loss"] is not None
-            ]
-            chosen = []
-            for one in candidates:
-                own = [record for record in tried if record["candidate"] == one.name and record["status"] == "ok"]
-                able = [record for record in own if within(record["loss"], min(losses))]
-                if able:
-                    setting = min(able, key=lambda record: record["seconds"])["setting"]
-                    chosen += self._time_setting(case, one, setting, files, labels, caches, share)
-        return tried + chosen
-
-    def _settings(
-        self, case: Case, candidate: Candidate, files: tuple[Path, Path], labels: np.ndarray, caches: str, share: float
-    ) -> list[Record]:
-        """Return a record of each setting, run once, after a first run that fills the caches.
-
-        `files` are those to train on and held out, `labels` the held-out ones, `share` the progress to report.
-        """
-        if reason := candidate.unavailable(case.format):
-            return [self._record(case, candidate, {}, "settings", status="unsupported", reason=reason)]
-        self.progress(f"{case.name}: {candidate.name}, settings", share)
-        run_once(case, candidate, candidate.settings[0], files, labels, caches)
-        records = []
-        for setting in candidate.settings:
-            measured = run_once(case, candidate, setting, files, labels, caches)
-            records.append(self._record(case, candidate, setting, "settings", **measured))
-        return records
-
-    def _time_setting(
-        self,
-        case: Case,
-        candidate: Candidate,
-        setting: Mapping[str, Any],
-        files: tuple[Path, Path],
-        labels: np.ndarray,
-        caches: str,
-        share: float,
-    ) -> list[Record]:
-        """Return the records of three warm runs of a setting, then of a cold one with empty caches.
-
-        `files` are those to train on and held out, `labels` the held-out ones; the cold run drops both from memory
-        first.
-        """
-        self.progress(f"{case.name}: {candidate.name}, warm and cold", share)
-        records = []
-        for _ in range(WARM_RUNS):
-            measured = run_once(case, candidate, setting, files, labels, caches)
-            records.append(self._record(case, candidate, setting, "warm", **measured))
-        for path in files:
-            drop_from_memory(path)
-        with tempfile.TemporaryDirectory(prefix="bench-end-") as empty:
-            measured = run_once(case, candidate, setting, files, labels, empty)
-        return [*records, self._record(case, candidate, setting, "cold", **measured)]
-
-    def _record(
-        self, case: Case, candidate: Candidate, setting: Mapping[str, Any], start: str, **measured: Any
-    ) -> Record:
-        """Return a record of one run with the columns `measured`; nothing is written."""
-        return self.results.new_record(
-            key=f"{case.name}, {candidate.name}, {start}, {json.dumps(setting)}",
-            case=case.name,
-            format=case.format,
-            megabytes=case.megabytes,
-            candidate=candidate.name,
-            side=candidate.side,
-            setting=dict(setting),
-            start=start,
-            **measured,
-        )
 
 
 def run_once(

@@ -1,15 +1,13 @@
 """Configurations of `benchmarks fair`: a covering array over sizes, the usual size by name; their drawn rows."""
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from benchmarks import experiment
-from benchmarks.shapes import BenchError
 from kernels import aligned
 from workbench.advising.frameworks.training import Problem, Sizes
 from workbench.formats.compressed import assemble
@@ -110,7 +108,7 @@ class Configuration(Sizes):
 
     def columns(self) -> dict[str, Any]:
         """Return {record column: value} for all columns that the configuration determines."""
-        known = {"configuration": self.name, "model": self.model, "rows": self.rows}
+        known = {"model": self.model, "rows": self.rows}
         return known | {name: getattr(self, name) for name in (*AXES, "seed")}
 
 
@@ -125,25 +123,6 @@ def quick_configurations() -> list[Configuration]:
     configurations = all_configurations()
     usual, rest = configurations[: len(USUAL_POINTS)], configurations[len(USUAL_POINTS) :]
     return usual[::2] + rest[:: len(rest) // 8][:8]
-
-
-def choose_configurations(
-    names: Iterable[str] = (), is_quick: bool = False, only: Mapping[str, Any] | None = None
-) -> list[Configuration]:
-    """Return the named configurations, or without names all or the quick ones, filtered by values in `only`.
-
-    `only` is {axis: value, None for any}. Raises BenchError for unknown names or values that no configuration has.
-    """
-    every = all_configurations()
-    found = experiment.find_by_name(every, names) or (quick_configurations() if is_quick else list(every))
-    for axis, value in (only or {}).items():
-        if value is not None and value not in {getattr(one, axis) for one in found}:
-            values = ", ".join(f"{each:g}" for each in sorted({getattr(one, axis) for one in found}))
-            raise BenchError(f"No configuration has {axis} {value:g}. Expected one of: {values}.")
-        found = [one for one in found if value is None or getattr(one, axis) == value]
-    if not found:
-        raise BenchError("No configuration has all of these values; give fewer of them.")
-    return found
 
 
 # Rows of a configuration, drawn, dense and as CSR; and what training on them should come to, in float64.

@@ -3,10 +3,9 @@
 How to add one: a line.
 """
 
-import math
 import os
 import tomllib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,25 +13,20 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-from benchmarks.fit.candidates import Candidate, Rows, Scorer
+from benchmarks.fit.candidates import Rows, Scorer
 from benchmarks.shapes import BenchError
-from kernels.registry import unknown_name
 from workbench import data, metrics, models
-from workbench.measure.rounds import MOST, ratio_of
 from workbench.models.two_fields import pairs_of
 from workbench.sweeps.grid import setup_of
 from workbench.sweeps.problem import HELD_OUT, facts_of, join_held_out, make_problem, split_held_out, targets
 from workbench.sweeps.spec import Configuration
 from workbench.training import training
 
-# Choices among trainings that were tried: the targets, the setting that is soonest there, who runs rounds.
-
-
 # The one measure that all candidates of a case are held to, from their scores on rows held out.
 
 
-TOLERANCES = (0.003, 0.01, 0.03)
-"""Shares of the best value within which a target lies, tightest first: a run gives the time to each, none decides."""
+TOLERANCE = 0.01
+"""Share of the best value within which a target lies."""
 SCORES = 1 << 20
 """Scores of an order that are looked at: of more users than have so many with all items, so many are drawn."""
 
@@ -125,156 +119,30 @@ def some_users(x: Any, fields: Any, seed: int) -> Any:
     return x[np.flatnonzero(np.isin(user, sampled))]
 
 
-COMPETITORS = 4
-"""Competitors that run rounds to a target: those that were soonest there when settings were tried."""
-ROUNDS_MOST = MOST
-NARROW = 1.5
-"""The ends of the interval of a ratio, by each other, from which on no further rounds are run for it."""
-NEARLY = 1.25
-"""Seconds by those of the soonest of a side, up to which another may turn out to be the soonest."""
+def best_value(rows: Sequence[Mapping[str, Any]]) -> tuple[float | None, bool]:
+    """Return (the value that targets are relative to, whether larger is better) from the records of all settings.
 
-Row = dict[str, Any]
-Best = tuple[float, Row, float]
-"""Seconds to the target, the setting, and the number of the point."""
-
-
-@dataclass
-class Training:
-    """Result of one training, as its process reported it."""
-
-    number: int
-    points: list[list[float]] = field(default_factory=list)
-    columns: Row = field(default_factory=lambda: {"status": "ok", "reason": ""})
-
-
-def curve_columns(training: Training, facts: Row) -> Row:
-    """Return the record columns of a training with `curve` (NaN as None) and `value_best` (None without a value)."""
-    curve = [[seconds, value if is_finite(value) else None, number] for seconds, value, number in training.points]
-    best = max if facts.get("larger_is_better") else min
-    value_best = best((point[1] for point in curve if point[1] is not None), default=None)
-    return training.columns | {"curve": curve, "value_best": value_best}
-
-
-def is_finite(value: float | None) -> bool:
-    """Return whether a value is neither None, NaN nor infinite."""
-    return value is not None and math.isfinite(value)
-
-
-def is_end(row: Row) -> bool:
-    """Return whether no further setting of the candidate is tried after this record.
-
-    It did not fit in memory, is unsupported, or failed or timed out before its first point.
-    """
-    return row["status"] in ("memory", "unsupported") or (row["status"] in ("timeout", "failed") and not row["curve"])
-
-
-def targets_of_records(rows: Sequence[Row]) -> tuple[dict[float, float], bool]:
-    """Return ({tolerance: value to reach}, whether larger is better) from the records of all settings.
-
-    Targets are relative to the best value of all. If one side, ours or the competitors, does not come within the
-    tightest tolerance of it, they are relative to the best value that both sides reach. NaN without any record.
+    It is the best of all; if one side, the project or the competitors, does not come within `TOLERANCE` of it, the best
+    that both sides reach. None without any.
     """
     known = [row for row in rows if row["value_best"] is not None]
     larger = any(row["larger_is_better"] for row in known)
     better, worse = (max, min) if larger else (min, max)
-    sides = {row["side"] for row in known}
-    each = [better(row["value_best"] for row in known if row["side"] == side) for side in sides]
-    best = better(each, default=float("nan"))
-    common = worse(each, default=float("nan"))
-    is_shared = is_reached(common, target_of(best, larger, TOLERANCES[0]), larger)
-    reached = best if is_shared else common
-    return {tolerance: target_of(reached, larger, tolerance) for tolerance in TOLERANCES}, larger
+    each = [
+        better(row["value_best"] for row in known if row["side"] == side)
+        for side in dict.fromkeys(row["side"] for row in known)
+    ]
+    if not each:
+        return None, larger
+    best, common = better(each), worse(each)
+    return (best if is_reached(common, target_of(best, larger, TOLERANCE), larger) else common), larger
 
 
-def reached_at(points: Sequence[Sequence[float]], target: float, larger_is_better: bool) -> Sequence[float] | None:
+def reached_at(points: Sequence[Sequence[Any]], target: float, larger_is_better: bool) -> Sequence[Any] | None:
     """Return the first point (seconds, value, number) that is at least as good as the target; None if none is."""
     return next(
         (point for point in points if point[1] is not None and is_reached(point[1], target, larger_is_better)), None
     )
-
-
-def candidates_for_rounds(best: Mapping[str, Best], is_ours: Mapping[str, bool]) -> list[str]:
-    """Return the candidates that run rounds: all of ours, and the four competitors fastest to the target.
-
-    `best` is {candidate: (seconds, setting, point index)} of the candidates that reached the target.
-    """
-    competitors = sorted((name for name in best if not is_ours[name]), key=lambda name: best[name][0])
-    return [name for name in best if is_ours[name] or name in competitors[:COMPETITORS]]
-
-
-@dataclass(frozen=True)
-class Job:
-    """Training of each round: a candidate with one setting, to the targets of the tolerances it is the best for.
-
-    `numbers` are those of the points at which the targets were reached when settings were tried, by tolerance.
-    """
-
-    name: str
-    value: Row
-    numbers: Mapping[float, float]
-
-    def only(self, tolerances: Collection[float]) -> "Job":
-        """Return the job with the targets of `tolerances` only."""
-        return Job(self.name, self.value, {each: number for each, number in self.numbers.items() if each in tolerances})
-
-
-def jobs_of(best: Mapping[float, Mapping[str, Best]], is_ours: Mapping[str, bool]) -> list[Job]:
-    """Return the trainings of a round; targets that a candidate reaches fastest by one setting share a training.
-
-    `best` is {tolerance: {candidate: (seconds, setting, point index)}}.
-
-    >>> slow, fast = {"rate": 1.0}, {"rate": 3.0}
-    >>> best = {0.01: {"a": (2.0, slow, 8)}, 0.03: {"a": (1.0, slow, 4), "b": (1.0, fast, 2)}}
-    >>> [(job.name, job.numbers) for job in jobs_of(best, {"a": True, "b": False})]
-    [('a', {0.01: 8, 0.03: 4}), ('b', {0.03: 2})]
-    """
-    found: dict[str, list[tuple[Row, dict[float, float]]]] = {}
-    for tolerance, each in best.items():
-        for name in candidates_for_rounds(each, is_ours):
-            _, value, number = each[name]
-            settings = found.setdefault(name, [])
-            numbers = next((known for other, known in settings if other == value), None)
-            if numbers is None:
-                settings.append((value, {tolerance: number}))
-            else:
-                numbers[tolerance] = number
-    return [Job(name, value, numbers) for name, settings in found.items() for value, numbers in settings]
-
-
-def candidates_for_more_rounds(seconds: Mapping[str, Mapping[int, float]], is_ours: Mapping[str, bool]) -> list[str]:
-    """Return the candidates that run another round: those near the fastest of either side, while that is undecided.
-
-    `seconds` is {candidate: {round: seconds}}. [] once the bounds of the ratio are within a factor of 1.5, after
-    `ROUNDS_MOST` rounds, or if a side has no time.
-
-    >>> is_ours = {"ours": True, "slow": False, "fast": False}
-    >>> known = {"ours": {0: 1.0, 1: 1.1}, "slow": {0: 9.0, 1: 9.0}, "fast": {0: 3.0, 1: 2.0}}
-    >>> candidates_for_more_rounds(known, is_ours)
-    ['ours', 'fast']
-    >>> candidates_for_more_rounds({name: dict.fromkeys(range(6), each[0]) for name, each in known.items()}, is_ours)
-    []
-    """
-    medians = {name: float(np.median(list(each.values()))) for name, each in seconds.items() if each}
-    sides = [[name for name in medians if is_ours[name] == side] for side in (True, False)]
-    if not all(sides):
-        return []
-    ours, competitor = (min(names, key=lambda name: medians[name]) for names in sides)
-    first, second = ({("", number): value for number, value in seconds[name].items()} for name in (competitor, ours))
-    ratio = ratio_of(first, second)
-    if ratio is not None and (ratio.high <= NARROW * ratio.low or ratio.rounds >= ROUNDS_MOST):
-        return []
-    near = {ours: NEARLY * medians[ours], competitor: NEARLY * medians[competitor]}
-    return [name for name in medians if medians[name] <= near[ours if is_ours[name] else competitor]]
-
-
-def fastest_to_target(rows: Sequence[Row], target: float, larger_is_better: bool) -> Best | None:
-    """Return (seconds, setting, point index) of the record that reached the target first; None if none did.
-
-    `rows` are the records of a candidate's settings.
-    """
-    found = [(reached_at(row["curve"] or [], target, larger_is_better), row["setting"]) for row in rows]
-    reached = [(point[0], setting, point[2]) for point, setting in found if point]
-    return min(reached, key=lambda each: each[0]) if reached else None
 
 
 @dataclass(frozen=True)
@@ -294,6 +162,12 @@ class Case:
     def model(self) -> str:
         """Name of the model that the case trains."""
         return self.configuration.model
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns of the data, the model and the rows held out."""
+        one = self.configuration
+        known = {"dataset": one.dataset, "path": one.path, "model": one.model, "seed": one.seed}
+        return known | {"held_out": str(self.held_out)}
 
 
 def judge_of(case: Case, threads: int) -> Judge:
@@ -365,32 +239,3 @@ def case_of(settings: Mapping[str, Any], held_out: str) -> Case:
 _TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 QUICK = tuple(_TABLE["quick"])
 CASES = tuple(Case(name, _TABLE["data"][one.pop("data")] | one) for name, one in _TABLE["cases"].items())
-
-
-def choose_cases(names: tuple[str, ...] = (), quick: bool = False) -> list[Case]:
-    """Return the cases with these names, or without names all or the `quick` ones; BenchError for an unknown name."""
-    known = [case.name for case in CASES]
-    for name in names:
-        if name not in known:
-            raise BenchError(unknown_name("case", name, known))
-    wanted = names or (QUICK if quick else tuple(known))
-    return [case for case in CASES if case.name in wanted]
-
-
-# Requests to the processes of a case: settings of a candidate.
-
-
-@dataclass(frozen=True)
-class TrainingRequest:
-    """Request to a process: a candidate of a case, settings by number, and where there is one the target.
-
-    `before` are the points that are known of a setting, by number, where a training is begun anew for each.
-    """
-
-    case: Case
-    candidate: Candidate
-    values: Sequence[tuple[int, dict[str, float]]]
-    seconds: float
-    target: float | None = None
-    ladder: Sequence[int] = ()
-    before: Mapping[int, Sequence[Sequence[float]]] = field(default_factory=dict)

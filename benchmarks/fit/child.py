@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.child import set_threads
+from benchmarks.contest import set_threads
 from benchmarks.fit.candidates import POINTS_EPOCH, Candidate, Rows, Scorer, Value, get
-from benchmarks.fit.cases import TOLERANCES, Case, Judge, is_reached, judge_of
+from benchmarks.fit.cases import TOLERANCE, Case, Judge, is_reached, judge_of
 from workbench.measure.machine import OtherPrograms
 
 # The course of one training: the seconds it took to each point, what was reached there, and when it is left.
@@ -43,7 +43,7 @@ fits before it one of so many seconds takes about four times as long."""
 WITHOUT_GAIN, LEAST = 0.55, POINTS_EPOCH
 """A training is left where the best point lies before this share of its seconds, and so many points back: those of an
 epoch, in which the measure may go up and down."""
-GAIN, SECONDS_FAST = TOLERANCES[0] / 10, 0.5
+GAIN, SECONDS_FAST = TOLERANCE / 30, 0.5
 """After so many seconds a point is better by this share at least: at a lesser pace a training of 20 s does not come as
 much further as the tightest target allows for. Before, when many trainings are slow, any gain counts."""
 

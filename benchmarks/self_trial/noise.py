@@ -102,7 +102,7 @@ def noise_of(rows: Iterable[Record]) -> Noise:
         most = max((len(one.logs) for which, one in whole.items() if which[1] == QUIET), default=0)
         raise SelfTrialError(
             f"Simulations need noise of this machine: a group with {LEAST} recorded rounds without a load; there is "
-            f"one with {most}. Record more first: python -m benchmarks self record"
+            f"one with {most}. Record more first: python -m benchmarks self --case record"
         )
     return Noise({load: tuple(groups) for load, groups in kept.items()})
 
@@ -151,8 +151,8 @@ CONDITIONS = {loads.QUIET: 2, **dict.fromkeys(loads.LOADS, 1)}
 """Shares of the rounds that are recorded under each load; without one there are twice as many."""
 
 
-def record(folder: Path, budget: trials.Budget) -> list[dict[str, Any]]:
-    """Record rounds of noise until the budget is over, at least one set per condition; return [].
+def record(folder: Path, budget: trials.Budget) -> None:
+    """Record rounds of noise until the budget is over, at least one set per condition.
 
     The condition furthest below its share is next, earlier recordings counted. Records are appended to a file in
     `folder`, which the simulations read.
@@ -166,7 +166,6 @@ def record(folder: Path, budget: trials.Budget) -> list[dict[str, Any]]:
                     budget.tell(f"recording noise, {load}, round {number + 1}")
                     measured.measure_in_turns(there_and_back(group, number))
         counts[load] += ROUNDS_A_SET
-    return []
 
 
 def _rounds_recorded(folder: Path) -> dict[str, int]:

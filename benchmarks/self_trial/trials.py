@@ -6,19 +6,16 @@ them, and under which load. Versions of libraries are in the rows of outcomes.
 
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from scipy.stats import binomtest
 
-from benchmarks import tables
 from benchmarks.loads import QUIET
 from workbench import settings, store
 from workbench.measure import machine
-from workbench.measure.posterior import Ratio
-from workbench.measure.rounds import INTERIM_ANALYSES
 from workbench.sweeps import grid
 from workbench.sweeps.runner import TRIAL, Supervisor
 from workbench.sweeps.schedule import Task
@@ -32,13 +29,12 @@ class SelfTrialError(ValueError):
 
 
 def outcome(part: str, what: str, condition: str, **known: Any) -> dict[str, Any]:
-    """Return an outcome record with key, time, machine and versions, and the columns `known`; nothing is written.
+    """Return the columns of an outcome with its key, and the columns `known`.
 
     `part`, `what` and `condition` make its key.
     """
-    own = {"key": f"{part}: {what}; {condition}", "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "status": "ok"}
-    own |= {"part": part, "what": what, "condition": condition, "machine": machine.machine_id()}
-    return tables.SELF.new_row(**own | {"versions": machine.versions()} | known)
+    own = {"key": f"{part}: {what}; {condition}", "case": part, "status": "ok", "part": part}
+    return own | {"what": what, "condition": condition} | known
 
 
 def share_row(
@@ -59,24 +55,6 @@ def share_row(
     is_met = None if low is None and high is None else (low or 0.0) <= share <= (1.0 if high is None else high)
     columns |= {"share": share, "low": least, "high": most, "met": is_met}
     return outcome(part, what, condition, **columns, **known)
-
-
-def ratio_row(part: str, what: str, condition: str, ratio: Ratio | None, **known: Any) -> dict[str, Any]:
-    """Return the outcome record of a ratio with its interval; "failed" if there is none.
-
-    `part`, `what` and `condition` make its key; `known` are further columns.
-    """
-    if ratio is None:
-        reason = "No round has both sides."
-        return outcome(part, what, condition, status="failed", reason=reason, **known)
-    columns = {"ratio": ratio.value, "low": ratio.low, "high": ratio.high, "rounds": ratio.rounds}
-    return outcome(part, what, condition, **columns, **known)
-
-
-def append(folder: Path, rows: list[dict[str, Any]]) -> None:
-    """Append outcome records to the file of a folder of results."""
-    for row in rows:
-        tables.SELF.append(folder / tables.SELF.file, row)
 
 
 # Groups of configurations that the self-trial measures, alike but for the candidate, and how its rows name their
@@ -129,12 +107,6 @@ def split_key(key: str) -> tuple[str, str]:
     return start, name
 
 
-def seconds_by_round(rows: Iterable[Mapping[str, Any]], name: str = "") -> dict[tuple[str, int], float]:
-    """Return {(run, round): step seconds} of the successful trials, of those measured under one name if given."""
-    own = (row for row in rows if row["status"] == "ok" and name in ("", split_key(row["key"])[1]))
-    return {(row["run"], row["round"]): row["seconds_step"] for row in own}
-
-
 def candidate_of(row: Mapping[str, Any]) -> str:
     """Return the candidate whose settings a record has (a key of CANDIDATE_SETTINGS), "other" if none matches."""
     for name, line in CANDIDATE_SETTINGS.items():
@@ -174,13 +146,6 @@ class Budget:
     def is_over(self) -> bool:
         """Whether the time has been used up."""
         return time.monotonic() - self.started >= self.seconds
-
-    def rounds(self, most: int, step: int = 1) -> Iterator[int]:
-        """Yield 0, `step` and so on, all below `most`, until the time has been used up; the first few in any case."""
-        for number in range(0, most, step):
-            if number >= INTERIM_ANALYSES[0] and self.is_over:
-                return
-            yield number
 
     def tell(self, what: str) -> None:
         """Report what is done now, with the fraction of the budget that has passed."""
@@ -229,10 +194,6 @@ class Trials:
     def measure(self, task: Task) -> dict[str, Any]:
         """Measure a task as a sweep does, append its record to the file and return it."""
         return self._keep(self.supervisor.do(task))
-
-    def measure_once(self, task: Task) -> dict[str, Any]:
-        """Measure a task once, whatever else runs, append its record to the file and return it."""
-        return self._keep(self.supervisor.try_once(task))
 
     def measure_in_turns(self, tasks: Sequence[Task]) -> list[dict[str, Any]]:
         """Measure a round of tasks in turns, whatever else runs; append and return their records.

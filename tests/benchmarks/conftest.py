@@ -2,8 +2,8 @@
 
 import pytest
 
-from benchmarks.child import set_threads
 from benchmarks.competitors import tensorflow_sparse, torch_sparse
+from benchmarks.contest import set_threads
 from benchmarks.self_trial import trials
 from tests.support.self_trial_rows import Measured
 

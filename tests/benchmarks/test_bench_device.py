@@ -3,21 +3,16 @@
 import dataclasses
 
 import pytest
-from matplotlib.figure import Figure
 
 import kernels
-from benchmarks import configurations, device, plots, runner, tables
-from benchmarks.analysis import bench, performance_targets
-from benchmarks.analysis.performance_targets import FUSED
-from benchmarks.child import measure, prepare_and_check
+from benchmarks import compare, configurations, device, kernel_suites, tables
 from benchmarks.configurations import BenchmarkConfiguration
 from benchmarks.device import CopyLimit, Events, OnDevice, copy_rate
-from benchmarks.interleaved import Policy
+from benchmarks.harness import Run
+from benchmarks.kernel_suites import FUSED, configurations_of
 from benchmarks.shapes import BenchError, draw_batch
 from kernels import devices
-from tests.benchmarks.test_bench import QUICK, TINY
-
-H200 = devices.Gpu("NVIDIA H200", 141 * 10**9, bytes_cache=60 * 10**6, driver=12080, runtime=12090, cupy="14.2.0")
+from tests.benchmarks.test_bench import TINY, measure
 
 
 class FakeCupy:
@@ -108,9 +103,8 @@ def emulator():
 
 
 def rows_of(configuration: BenchmarkConfiguration, on) -> dict[str, dict]:
-    timer = OnDevice(lambda call, count, clock: [call() for _ in range(count)] and 1e-3, lambda: None)
-    found = measure(configurations.field_of(configuration, on), QUICK, 2**34, CopyLimit(1e12), on_device=timer)
-    return {row["candidate"]: row for row in found}
+    timer = OnDevice(lambda call, count: [call() for _ in range(count)] and 1e-3, lambda: None)
+    return measure(configurations.field_of(configuration, on), 2**34, CopyLimit(1e12), timer)
 
 
 def on_cuda(task: str, width: int = 4, **more) -> BenchmarkConfiguration:
@@ -127,14 +121,13 @@ SOME = ("csr_dense", "csr_t_dense", "sddmm", "softmax", "adagrad_fused", "adagra
 @pytest.mark.parametrize("task", SOME)
 def test_our_twins_are_judged_right_and_have_a_bound(task, emulator):
     for name, row in rows_of(on_cuda(task), emulator).items():
-        if row["side"] == "ours":
+        if row["side"] == "project":
             assert (row["status"], row["reason"]) == ("ok", ""), name
             assert row["seconds_bound"] > 0
             assert row["seconds_host"] > 0
         elif row["status"] != "ok":
             assert row["status"] == "unsupported"
             assert row["reason"].startswith("Unavailable because ")
-        tables.BENCH.new_row(**row)
 
 
 def test_a_wrong_twin_is_judged_wrong(emulator):
@@ -151,7 +144,7 @@ def test_a_wrong_twin_is_judged_wrong(emulator):
 def test_competitors_of_the_device_are_listed_with_why_they_are_missing():
     names = {name: (side, why) for name, side, why in configurations.names_of(on_cuda("csr_dense", values="ones"))}
     assert list(names)[:2] == ["csr_dense", "csr_dense_ones"]
-    assert names["csr_dense, lengths known"] == ("ours", "")
+    assert names["csr_dense, lengths known"] == ("project", "")
     for name in ("cusparse.csr_dense", "cusparse_anew.csr_dense", "cupyx.csr_dense", "torch_cuda.csr_dense",
                  "torch_cuda.csr_dense_ones", "cublas.dense_dense", "cublas_tf32.dense_dense"):  # fmt: skip
         side, why = names[name]
@@ -169,106 +162,71 @@ def test_steps_on_the_device_train_as_defined(optimizer, batches, emulator):
 
 
 def test_suites_of_the_device_name_both_caches_and_no_unknown_device():
-    found = runner.configurations_of("kernels", quick=True, only="csr_dense", device="cuda")
+    found = configurations_of("kernels", True, "csr_dense", on="cuda")
     assert {configuration.cache for configuration in found} == {"warm", "cold"}
     assert {configuration.device for configuration in found} == {"cuda"}
-    assert "on cuda cold" in next(configuration.description for configuration in found if configuration.cache == "cold")
-    assert {
-        configuration.shape.rows for configuration in runner.configurations_of("step", quick=True, device="cuda")
-    } == {256, 4096, 65_536}
+    assert "on cuda cold" in next(configuration.name for configuration in found if configuration.cache == "cold")
+    assert {configuration.shape.rows for configuration in configurations_of("step", True, on="cuda")} == {
+        256,
+        4096,
+        65_536,
+    }
     with pytest.raises(BenchError, match=r"Unknown device of the suite \w+ 'tpu'.*Expected one of: cpu, cuda"):
-        runner.configurations_of("kernels", device="tpu")
+        configurations_of("kernels", on="tpu")
 
 
 def test_without_a_gpu_there_is_one_clear_message_and_nothing_is_written(tmp_path, monkeypatch):
     monkeypatch.setattr(devices, "probe", lambda: devices.Gpu(reason="no CUDA device: cudaErrorNoDevice"))
-    work = runner.Runner(tmp_path / "run", Policy())
-    with pytest.raises(
-        BenchError, match=r"^This benchmark needs a CUDA device; there is none: cudaErrorNoDevice\. Take"
-    ):
-        work.run([on_cuda("csr_dense")])
-    assert not (tmp_path / "run").exists()
-    with pytest.raises(BenchError, match="A run is of one device"):
-        work.run([on_cuda("csr_dense"), dataclasses.replace(on_cuda("csr_dense"), device="cpu")])
+    run = Run(tables.KERNELS, tmp_path / "run")
+    with pytest.raises(BenchError, match=r"needs a CUDA device; there is none: cudaErrorNoDevice\. Take"):
+        run.collect(kernel_suites.measure_kernels(run, device="cuda"))
+    assert not list(tmp_path.glob("run/*.jsonl"))
 
 
-def test_rows_of_the_cpu_and_of_the_device_are_of_different_configurations():
-    shared = {"task": "csr_dense", "shape": "s", "rows": 8, "features": 9, "width": 4, "status": "ok", "key": "a"}
-    shared |= {"candidate": "csr_dense", "side": "ours", "seconds": 1.0, "ratio": 1.0}
-    rows = [tables.BENCH.new_row(**shared, **own) for own in (
-        {}, {"device": "cpu"}, {"device": "cuda", "cache": "warm"}, {"device": "cuda", "cache": "cold"})]  # fmt: skip
-    found = bench.group_by_configuration(tables.BENCH.frame(rows))
-    assert [bench.describe_configuration(each[0]) for each in found] == [
-        "s, R 8, N 4", "s, R 8, N 4, on cuda, warm", "s, R 8, N 4, on cuda, cold",
+def device_rows(ratios: dict[str, float], **known) -> list[dict]:
+    """Records of a configuration: ours first, competitors whose time by ours is given."""
+    shared = {"suite": "kernels", "task": "csr_dense", "shape": "s", "rows": 65_536, "features": 10**6}
+    shared |= {"width": 16, "device": "cuda", "cache": "warm", "status": "ok", "threads": 2, "machine": "m"}
+    shared |= known
+    named = ("task", "rows", "features", "width", "cache")
+    shared["case"] = shared["key"] = " ".join(str(shared[name]) for name in named)
+    return [
+        tables.KERNELS.new_row(
+            candidate=name, side="competitor" if "." in name else "project", seconds=ratio * 1e-5,
+            samples=[ratio * 1e-5] * 5, bound_share=0.7 / ratio, bound_by="stream", **shared,
+        )
+        for name, ratio in ratios.items()
     ]  # fmt: skip
 
 
-def test_a_run_on_the_device_asks_its_children_for_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(devices, "probe", lambda: H200)
-    work = runner.Runner(tmp_path, Policy())
-    asked = []
-    monkeypatch.setattr(work, "_answers", lambda numbers: iter([{"bandwidths": []}]))
-    monkeypatch.setattr(work, "_shape", asked.append)
-    work.run([on_cuda("csr_dense")])
-    assert (work.device, work.gpu) == ("cuda", H200)
-    assert work.worker.bytes_limit <= 0.85 * H200.bytes_memory
-    assert asked == [[0]]
-
-
-def device_row(candidate: str, side: str, ratio: float, **known) -> dict:
-    shared = {"key": "a", "suite": "kernels", "task": "csr_dense", "shape": "s", "rows": 65_536, "features": 10**6}
-    shared |= {"width": 16, "device": "cuda", "cache": "warm", "status": "ok", "seconds": ratio * 1e-5, "threads": 2}
-    shared |= {"flops": 10**6, "bytes_compulsory": 10**6, "bytes_gather": 10**6, "machine": "m", "nnz": 10**5}
-    shared |= {"flops_per_second": 1e12 / ratio, "bytes_per_second": 1e12 / ratio, "bound_share": 0.7 / ratio}
-    return tables.BENCH.new_row(candidate=candidate, side=side, ratio=ratio, **shared | known)
-
-
 def test_targets_of_the_device_are_told_apart_from_those_of_the_cpu():
-    rows = [device_row("csr_dense", "ours", 1.0), device_row("cusparse.csr_dense", "competitor", 2.5),
-            device_row("cusparse_anew.csr_dense", "competitor", 9.0), device_row("cupyx.csr_dense", "competitor", 5.0),
-            device_row("csr_dense", "ours", 1.0, cache="cold")]  # fmt: skip
-    found = {target.what: target for target in performance_targets.list_targets(tables.BENCH.frame(rows))}
+    ratios = {"csr_dense": 1.0, "cusparse.csr_dense": 2.5, "cusparse_anew.csr_dense": 9.0, "cupyx.csr_dense": 5.0}
+    rows = device_rows(ratios) + device_rows({"csr_dense": 1.0}, cache="cold")
+    found = {one.what: one for one in kernel_suites.list_targets(compare.newest(rows))}
     assert not any("SciPy" in what or "MKL" in what for what in found)
     of = lambda words: next(target for what, target in found.items() if words in what)  # noqa: E731
-    assert (of("against cuSPARSE").measured, of("against cuSPARSE").met) == ("2.5 x over 1 configuration", True)
+    assert (of("against cuSPARSE").measured, of("against cuSPARSE").met) == ("2.5 over 1 case", True)
     assert of("at N ≤ 32").met is True
     assert of("against cupyx").met is False
-    assert (of("csr_dense: share").measured, of("csr_dense: share").met) == ("70 % over 1 configuration", True)
-    assert of("R = 256").met is None
-    both = performance_targets.list_targets(
-        tables.BENCH.frame([*rows, device_row("csr_dense", "ours", 1.0, device="cpu", cache=None)])
-    )
-    assert any("SciPy" in target.what for target in both)
+    assert (of("share of the bound").measured, of("share of the bound").met) == ("70 % (csr_dense)", True)
+    both = compare.newest(rows + device_rows({"csr_dense": 1.0}, device="cpu", cache=None))
+    assert any("SciPy" in one.what for one in kernel_suites.list_targets(both))
 
 
 def test_the_target_of_the_fused_update_is_of_one_size_and_of_warm_caches():
-    configuration, rows = {"task": "adagrad_fused"} | dict(zip(("rows", "features", "width"), FUSED, strict=True)), []
+    sizes, rows = {"task": "adagrad_fused"} | dict(zip(("rows", "features", "width"), FUSED, strict=True)), []
     for ratio, more in ((7.0, {}), (2.0, {"cache": "cold"}), (2.0, {"width": 16}), (2.0, {"features": 100_000})):
-        rows.append(device_row("adagrad_fused", "ours", 1.0, **configuration | more))
-        rows.append(device_row("torch_cuda.adagrad_fused", "competitor", ratio, **configuration | more))
-    found = [
-        target for target in performance_targets.list_targets(tables.BENCH.frame(rows)) if "lazy AdaGrad" in target.what
-    ]
-    assert [(target.wanted, target.measured, target.met) for target in found] == [
-        ("≥ 6 x", "7 x over 1 configuration", True)
-    ]
-    configurations = runner.configurations_of("kernels", quick=True, only="adagrad_fused", device="cuda")
-    assert FUSED in {
-        (configuration.shape.rows, configuration.shape.features, configuration.width)
-        for configuration in configurations
-    }
+        rows += device_rows({"adagrad_fused": 1.0, "torch_cuda.adagrad_fused": ratio}, **sizes | more)
+    (target,) = (one for one in kernel_suites.list_targets(compare.newest(rows)) if "lazy AdaGrad" in one.what)
+    assert (target.wanted, target.measured, target.met) == ("≥ 6", "7 over 1 case", True)
+    found = configurations_of("kernels", True, "adagrad_fused", on="cuda")
+    assert FUSED in {(one.shape.rows, one.shape.features, one.width) for one in found}
 
 
-@pytest.mark.parametrize("name", plots.names("bench"))
-def test_charts_draw_rows_of_the_device(name):
-    rows = [device_row("csr_dense", "ours", 1.0), device_row("cusparse.csr_dense", "competitor", 2.5)]
-    figure = Figure(figsize=(8, 5))
-    assert plots.draw(name, tables.BENCH.frame(rows), figure)
-
-
-def test_device_memory_that_runs_out_is_a_row_with_the_bytes_asked_for():
+def test_device_memory_that_runs_out_is_a_record_with_the_bytes_asked_for():
     def full():
         raise MemoryError("Out of memory allocating 4,294,967,296 bytes (allocated so far: 0 bytes).")
 
-    row, ready = prepare_and_check(configurations.Entry("a", "ours", full), 1e-3, 2**40)
-    assert (row["status"], row["bytes_needed"], ready) == ("memory", 2**32, None)
+    entries = [configurations.Entry("a", "project", full)]
+    (row,) = measure(configurations.Field(entries, {}, 1e-3), 2**40).values()
+    assert (row["status"], row["bytes_needed"]) == ("memory", 2**32)

@@ -5,19 +5,14 @@ import itertools
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from benchmarks import epoch_problem, epochs, tables
-from benchmarks.analysis import fair
-from benchmarks.competitor_commands import bench as app
+from benchmarks import compare, contest, epoch_problem, epochs, epochs_suite, tables
 from benchmarks.epoch_loops import RULES
 from benchmarks.epoch_problem import AXES, Configuration, all_configurations, default_configurations
-from benchmarks.epochs import CANDIDATES, POLICY, SUITE
-from benchmarks.experiment import CandidateRunner
+from benchmarks.epochs import CANDIDATES, POLICY
 from benchmarks.fair.configurations import pairs_of
-from benchmarks.pages import suites as reports
+from benchmarks.harness import Run
 from benchmarks.shapes import BenchError
-from workbench import store
 
 ONE = {"features": 60, "entries": 6, "lengths": "fixed", "batch_rows": 1, "width": 1, "values": "normal"}
 SIZES = {
@@ -54,18 +49,6 @@ def test_every_possible_pair_of_values_occurs_in_a_default_run_and_there_are_at_
     assert not uncovered(default_configurations())
     assert uncovered(default_configurations()[:15])
     assert all(one.bytes_model <= 2e9 and one.rows % one.batch_rows == 0 for one in known)
-
-
-def test_configurations_are_chosen_by_name_and_by_optimizer():
-    name = all_configurations()[3].name
-    assert [one.name for one in epoch_problem.choose_configurations([name])] == [name]
-    assert {one.optimizer for one in epoch_problem.choose_configurations(optimizer="ftrl")} == {"ftrl"}
-    assert len(epoch_problem.choose_configurations(is_quick=True)) == 8
-    assert len(epoch_problem.choose_configurations(is_full=True)) == len(all_configurations())
-    with pytest.raises(BenchError, match=r"Unknown configuration 'D1'. Expected one of: sgd-D100"):
-        epoch_problem.choose_configurations(["D1"])
-    with pytest.raises(BenchError, match=r"Unknown optimizer 'adagard'. .*adagrad"):
-        epoch_problem.choose_configurations(optimizer="adagard")
 
 
 def test_rows_have_the_lengths_and_values_asked_for_and_labels_that_can_be_learned():
@@ -107,12 +90,13 @@ def test_a_candidate_trains_what_float64_loops_train_or_says_why_it_cannot(name,
     problem = epoch_problem.draw(one, threads=2)
     trainer = candidate.make(problem)
     trainer.run()
-    found = epochs.check(trainer, problem)
-    assert (found["error"] is None) == (not trainer.is_compared)
-    assert found["error"] is None or found["error"] < 1e-4
+    made = epochs.ready(trainer, problem)
+    error = made.judge(None)
+    assert (error is None) == (not trainer.is_compared)
+    assert error is None or error < 1e-4
     assert np.abs(problem.reference(trainer.first_order(), trainer.rate_intercept).w).max() > 1e-3
-    if found["loss"] is not None:
-        assert 0 < found["loss"] < np.log(max(one.width, 2)) * 1.1
+    if made.columns["loss"] is not None:
+        assert 0 < made.columns["loss"] < np.log(max(one.width, 2)) * 1.1
     trainer.run()  # epochs after the first go on from it
     assert trainer.epoch == 2
 
@@ -148,53 +132,27 @@ def test_reasons_say_why_a_candidate_takes_no_part():
     assert reasons["Numba loop"] == ""
 
 
-@pytest.fixture
-def two_small(monkeypatch):
-    chosen = [small("rows", "sgd", "repeat"), small("one row", "sgd", "new")]
-    monkeypatch.setattr(epoch_problem, "all_configurations", lambda: tuple(chosen))
-    monkeypatch.setattr(epoch_problem, "default_configurations", lambda: tuple(chosen))
-    return chosen
-
-
-def test_a_run_has_a_record_of_every_candidate_and_is_resumed_after_its_budget(two_small, tmp_path):
+def test_a_contest_has_every_candidate_and_says_which_cannot_take_part(monkeypatch):
+    one = small("rows", "sgd", "repeat")
     policy = dataclasses.replace(POLICY, seconds_call=0.001, rounds=3)
-    assert CandidateRunner(SUITE, tmp_path, policy, 1, budget=0.0).run(two_small)
-    assert not store.is_stored(tmp_path / tables.EPOCHS.file)
-    for count in (1, 2, 2):
-        assert CandidateRunner(SUITE, tmp_path, policy, 1).run(two_small[:count])
-        records = tables.EPOCHS.read(tmp_path)
-        assert len(records) == count * len(CANDIDATES)
-    assert {record["status"] for record in records} == {"ok", "unsupported"}
-    timed = [record for record in records if record["status"] == "ok"]
-    assert {record["side"] for record in timed} == {"project", "competitor"}
-    assert all(record["error"] < 1e-4 and len(record["samples"]) == 3 for record in timed)
-    found = fair.compare_epochs(records)
-    assert [one.name for one in found] == [one.name for one in two_small]
-    assert all(one.sides["epoch"].ratio.value > 0 for one in found)
-    text = reports.write_epochs(tmp_path).read_text("utf-8")
-    assert "geometric mean" in text
-    assert two_small[0].name in text
-    assert "It steps after each row" in text
-
-
-def test_a_candidate_whose_weights_are_wrong_is_not_timed(monkeypatch):
-    problem = epoch_problem.draw(small("rows", "sgd", "new"))
-    candidate = CANDIDATES["Numba loop"]
+    request = {"work": "benchmarks.epochs:contest", "policy": vars(policy), "threads": 1}
+    request |= {"cases": [(0, vars(one), [])]}
+    records = {answer["name"]: answer["record"] for answer in contest.answers(request) if "name" in answer}
+    assert set(records) == set(CANDIDATES)
+    assert {record["status"] for record in records.values()} == {"ok", "unsupported"}
+    assert all(
+        record["error"] < 1e-4 and len(record["samples"]) == 3 for record in records.values() if "samples" in record
+    )
+    assert records["Vowpal Wabbit"]["reason"].startswith("It has no sgd")
+    assert all(name in tables.EPOCHS.columns for record in records.values() for name in record)
     monkeypatch.setattr(epochs.LoopTrainer, "state", lambda self: epoch_problem.State(*[np.ones((1, 1))] * 3))
-    record, ready = epochs.prepare(candidate, problem, POLICY)
-    assert record["status"] == "wrong"
-    assert "Differs from float64 loops" in record["reason"]
-    assert ready is None
-
-
-def test_what_needs_too_much_memory_has_records_that_say_so(two_small, tmp_path):
-    runner = CandidateRunner(SUITE, tmp_path, POLICY, 1)
-    runner.worker.bytes_limit = 1
-    assert {record["status"] for record in runner.measured(two_small[0]).values()} == {"memory"}
+    records = {answer["name"]: answer["record"] for answer in contest.answers(request) if "name" in answer}
+    assert records["Numba loop"]["status"] == "wrong"
+    assert "seconds" not in records["Numba loop"]
 
 
 def times(name, optimizer, project, competitor):
-    settings = {"key": name, "configuration": name, "optimizer": optimizer, "status": "ok", "machine": "m", "note": ""}
+    settings = {"key": name, "case": name, "optimizer": optimizer, "status": "ok", "machine": "m", "note": ""}
     pairs = (("project, epoch", "project", project), ("Numba loop", "competitor", competitor))
     return [
         tables.EPOCHS.new_row(
@@ -206,16 +164,15 @@ def times(name, optimizer, project, competitor):
 
 def test_targets_are_of_each_configuration_and_of_geometric_means():
     records = [*times("a", "sgd", 1e-3, 2e-3), *times("b", "adam", 4e-3, 2e-3)]
-    each, mean, sgd, adam = fair.list_epoch_targets(fair.compare_epochs(records))
+    found = compare.newest(records)
+    each, mean, sgd, adam = epochs_suite.list_targets(found)
     assert (each.wanted, each.met) == ("≤ 1", False)
-    assert each.measured == "at most 2 (b); 1 of 2 above 1"
-    assert (mean.wanted, mean.measured, mean.met) == ("≤ 0.67", "1", False)
-    assert (sgd.measured, sgd.met, adam.met) == ("0.5", True, False)
-    assert reports.epoch_line(fair.compare_epochs(records)[0]) == [
-        *("a", "1 ms, epoch", "1000", "2 ms, Numba loop", "2000", "0.5 (0.5 to 0.5)")
-    ]
+    assert each.measured == "2 (b); 1 of 2 above"
+    assert (mean.wanted, mean.measured, mean.met) == ("≤ 0.67", "1 over 2 cases", False)
+    assert (sgd.measured, sgd.met, adam.met) == ("0.5 over 1 case", True, False)
+    assert epochs_suite.line(found[0])[:5] == ["a", "1 ms, epoch", "1000", "2 ms, Numba loop", "2000"]
 
 
-def test_the_command_refuses_what_it_does_not_know():
-    answer = CliRunner().invoke(app, ["epochs", "--configuration", "D1"])
-    assert answer.exit_code != 0
+def test_an_optimizer_that_is_not_known_is_refused(tmp_path):
+    with pytest.raises(BenchError, match=r"Unknown optimizer 'adagard'. .*adagrad"):
+        next(epochs_suite.measure(Run(tables.EPOCHS, tmp_path), optimizer="adagard"))

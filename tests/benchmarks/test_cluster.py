@@ -1,15 +1,16 @@
 """The suite of several machines: what it has is not measured again, and its page says what was wanted and what came."""
 
-import json
+import sys
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
 from benchmarks import cluster as bench
-from benchmarks import plots, streamed, tables
-from benchmarks.analysis import cluster as analysis
-from benchmarks.pages import suites as reports
+from benchmarks import cluster_suite as suite
+from benchmarks import streamed, tables
+from benchmarks.harness import Run
+from benchmarks.page import write
 from tests.support.ranks import on_ranks
 from workbench import data
 from workbench.cluster.cost import Line
@@ -19,50 +20,48 @@ HERE = {"machine": "m", "status": "ok"}
 
 
 def made(**columns) -> dict:
-    return tables.CLUSTER.new_row(**{"key": columns["what"], **HERE, **columns})
+    return tables.CLUSTER.new_row(**{"key": columns["case"], **HERE, **columns})
 
 
 def step(machines: int, seconds: float, how: str = "predicted", **more) -> dict:
     known = {"part": "step", "machines": machines, "seconds_step": seconds, "is_measured": how == "measured", **more}
     cores = None if how == "predicted" else 2
     sizes = {"batch_rows": 64, "features": 100, "width": 16, "seconds_network": 1e-3, "bytes_moved": 1e6}
-    return made(what=f"step {machines} {how}", cores=cores, **known, **sizes)
+    return made(case=f"step {machines} {how}", cores=cores, **known, **sizes)
 
 
 STEPS = [step(1, 4e-3), step(2, 3e-3), step(4, 6e-3), step(2, 5e-3, "predicted here"), step(2, 6e-3, "measured")]
 BYTES = {"part": "bytes", "features": 10**6, "touched": 100.0, "bytes_moved": 13700.0, "bytes_least": 13600.0}
 BYTES |= {"ratio": 13700 / 13600, "rows_made": 500}
 ROWS = {"part": "rows", "bytes_data": 2 * 2**30, "bytes_limit": 2**30, "seconds_made": 60.0, "seconds_all": 90.0}
-STREAMED = ROWS | {"what": "10000000 rows streamed", "is_held": False, "rows_trained": 800}
+STREAMED = ROWS | {"case": "10000000 rows streamed", "is_held": False, "rows_trained": 800}
 STREAMED |= {"bytes_resident": 2**29, "bytes_asked": 2**29}
-HELD = ROWS | {"what": "h", "is_held": True, "status": "memory", "reason": "MemoryError: no"}
+HELD = ROWS | {"case": "h", "is_held": True, "status": "memory", "reason": "MemoryError: no"}
 
 
 def test_the_chart_says_what_is_measured_and_what_is_predicted():
-    sentence = plots.draw("cluster_steps", tables.CLUSTER.frame(STEPS), figure := Figure())
+    sentence = suite.draw(suite.steps_of(STEPS), figure := Figure())
     assert sentence == (
         "A step is predicted to be faster than on one machine from 2 on, fastest on 2 (3 ms). "
         "Checked on one machine: measured / predicted is 1.2 with 2 processes."
     )
-    labels = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert [label.split(":")[0] for label in labels] == ["predicted"] * 3 + ["measured"]
-    how = list(plots.table("cluster_steps", tables.CLUSTER.frame(STEPS))["how"])
-    assert how == ["measured", "predicted here", *["predicted"] * 3]
+    labels = [line.get_label() for line in figure.axes[0].get_lines()]
+    assert [label.split(":")[0] for label in labels] == ["predicted", "predicted", "measured"]
 
 
 def test_of_rows_with_one_name_the_later_counts_and_other_machines_do_not():
     again = [*STEPS, step(2, 9e-3, "measured"), step(2, 1.0, "measured", machine="other"), step(1, 8e-3)]
-    steps = analysis.steps_of(tables.CLUSTER.frame(again))
+    steps = suite.steps_of(again)
     assert [row["seconds_step"] for row in steps.machines] == [8e-3, 3e-3, 6e-3]
-    assert steps.ratios == [(2, pytest.approx(9 / 5))]
+    assert steps.ratios == {2: pytest.approx(9 / 5)}
 
 
 @pytest.mark.parametrize(
     ("rows", "met"),
     [
-        ([made(what="b", **BYTES)], [True]),
-        ([made(what="b", **BYTES | {"ratio": 1.2})], [False]),
-        ([made(what="b", **BYTES), made(what="c", **BYTES | {"bytes_moved": 13800.0})], [True, True, False]),
+        ([made(case="b", **BYTES)], [True]),
+        ([made(case="b", **BYTES | {"ratio": 1.2})], [False]),
+        ([made(case="b", **BYTES), made(case="c", **BYTES | {"bytes_moved": 13800.0})], [True, True, False]),
         ([made(**STREAMED), made(**HELD)], [True, True]),
         ([made(**STREAMED | {"bytes_resident": 2**31}), made(**HELD | {"status": "ok"})], [False, False]),
         ([made(**STREAMED | {"status": "memory", "reason": "MemoryError: no"})], [False]),
@@ -71,47 +70,34 @@ def test_of_rows_with_one_name_the_later_counts_and_other_machines_do_not():
 def test_the_page_says_what_was_wanted_and_whether_it_came(tmp_path, rows, met):
     for row in [*rows, *STEPS]:
         tables.CLUSTER.append(tmp_path / tables.CLUSTER.file, row)
-    assert [target.met for target in analysis.list_targets(tables.CLUSTER.frame(rows))] == met
-    text = reports.write_cluster(tmp_path, "python -m benchmarks cluster").read_text()
+    assert [target.met for target in suite.list_targets(rows)] == met
+    text = write(suite.SUITE, tmp_path, "python -m benchmarks cluster").read_text()
     targets = text.split("##")[0]
     assert (targets.count("| met |"), targets.count("| missed |")) == (met.count(True), met.count(False))
     assert "Checked on one machine: measured / predicted is 1.2 with 2 processes." in text
-    assert text.count("10,000,000 rows streamed") == sum(row["what"] == STREAMED["what"] for row in rows)
-    assert (tmp_path / reports.CLUSTER_CHART).exists()
+    assert text.count("10000000 rows streamed") == sum(row["case"] == STREAMED["case"] for row in rows)
+    assert (tmp_path / "cluster-steps.svg").exists()
 
 
-def test_what_is_there_of_this_code_and_machine_is_not_measured_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(bench.machine, "machine_id", lambda: "m")
-    measured: list[str] = []
-
-    def part(*names: str):
-        def measure():
-            measured.extend(names)
-            yield from ({"what": name, "part": "step"} for name in names)
-
-        return bench.Part(list(names), measure)
-
-    parts = [part("a"), part("b", "c")]
-    assert [row["what"] for row in bench.run(parts, tmp_path)] == ["a", "b", "c"]
-    assert list(bench.run(parts, tmp_path)) == []
-    file = tmp_path / tables.CLUSTER.file
-    lines = [json.loads(line) for line in file.read_text().splitlines()]
-    lines[2]["key"] = "c of other code"
-    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert [row["what"] for row in bench.run(parts, tmp_path)] == ["b", "c"]
-    monkeypatch.setattr(bench.machine, "machine_id", lambda: "other")
-    assert len(list(bench.run(parts, tmp_path))) == 3
-    assert measured == ["a", "b", "c", "b", "c", "a", "b", "c"]
+def test_each_part_is_measured_once_in_a_process_and_one_that_fails_has_a_record(tmp_path, monkeypatch):
+    code = (
+        "import json, sys; print(json.dumps({'case': sys.argv[1], 'part': 'step'})); sys.exit(sys.argv[1] == 'step 2')"
+    )
+    monkeypatch.setattr(suite, "PROGRAM", (sys.executable, "-c", code))
+    for count in (len(bench.PARTS) + 1, len(bench.PARTS) + 3):  # what failed is measured again
+        run = Run(tables.CLUSTER, tmp_path, quick=True)
+        assert run.collect(suite.measure(run))
+        assert len(run.records) == count
+    (failed,) = {one["reason"] for one in run.records if one["status"] == "failed"}
+    assert failed.startswith("The measuring ended with status 1; its logs are in")
 
 
-def test_every_part_names_the_rows_that_it_gives(tmp_path):
-    names = [name for part in bench.parts_of("quick", tmp_path) for name in part.names]
-    assert len(names) == len(set(names)) == 2 + 8 + 3 + 3
+def test_steps_are_predicted_for_machines_and_for_processes_here():
     quick = bench.SIZES["quick"]
     line, cores = Line(1e-5, 1e-7), bench.Cores(2)
     speeds, active = bench.Speeds(line, line), bench.active_rows_by(quick)
-    results = [columns["what"] for columns in bench.predict_step_times(quick, active, speeds, cores)]
-    assert results == next(part.names for part in bench.parts_of("quick", tmp_path) if len(part.names) > 1)
+    names = [columns["case"] for columns in bench.predict_step_times(quick, active, speeds, cores)]
+    assert len(names) == len(set(names)) == 8 + 3
 
 
 def test_rows_that_are_held_are_refused_memory_and_other_failures_are_raised(tmp_path, monkeypatch):
@@ -129,7 +115,7 @@ def test_rows_that_are_held_are_refused_memory_and_other_failures_are_raised(tmp
     assert asked == [(None, limit), ("whole=True", limit)]
     assert (kept["bytes_resident"], kept["bytes_asked"], kept["rows_trained"]) == (5, 4, 800)
     assert (held["status"], held["reason"]) == ("memory", "Trainer 0 failed: MemoryError: no")
-    assert [kept["what"], held["what"]] == streamed.names_of(1000)
+    assert [kept["case"], held["case"]] == streamed.names_of(1000)
 
     def failing(*_, **__):
         raise TrainingError("Trainer 0 failed: ValueError: other")

@@ -8,8 +8,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from benchmarks import runner
-from benchmarks.competitor_commands import bench
+from benchmarks import kernel_suites
+from benchmarks.suites import bench
 from kernels import devices
 from workbench.command import exit_codes
 
@@ -56,29 +56,17 @@ def test_an_error_that_a_user_can_fix_is_one_message(typed, status, said, tmp_pa
         exit_codes.run(bench, "python -m benchmarks")
     assert ended.value.code == status
     assert said in capsys.readouterr().err
-    assert not list(tmp_path.glob("runs/*"))
+    assert not list(tmp_path.glob("runs/*/*.jsonl"))
 
 
-def test_an_interrupt_ends_with_130_and_the_command_to_go_on(monkeypatch, capsys):
+def test_an_interrupt_ends_with_130_and_the_command_to_go_on(monkeypatch, tmp_path, capsys):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(runner, "configurations_of", interrupt)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(kernel_suites, "configurations_of", interrupt)
     monkeypatch.setattr(sys, "argv", ["benchmarks", "kernels", "--only", "plan"])
     with pytest.raises(SystemExit) as ended:
         exit_codes.run(bench, "python -m benchmarks")
     assert ended.value.code == exit_codes.INTERRUPTED
     assert "Go on with: python -m benchmarks kernels --only plan" in capsys.readouterr().err
-
-
-def test_a_suite_that_is_stopped_before_its_first_record_says_how_to_go_on(monkeypatch, tmp_path, capsys):
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(runner.Runner, "_bandwidths", interrupt)
-    monkeypatch.setattr(sys, "argv", ["benchmarks", "kernels", "--quick"])
-    with pytest.raises(SystemExit) as ended:
-        exit_codes.run(bench, "python -m benchmarks")
-    assert ended.value.code == exit_codes.INTERRUPTED
-    assert "Stopped. Go on with: python -m benchmarks kernels --quick" in capsys.readouterr().err

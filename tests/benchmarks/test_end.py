@@ -11,11 +11,10 @@ from typer.testing import CliRunner
 
 from benchmarks import end as suite
 from benchmarks import tables
-from benchmarks.analysis import end
-from benchmarks.competitor_commands import end_table
 from benchmarks.end import Candidate, Paths, get, script
-from benchmarks.pages import suites as reports
-from benchmarks.shapes import BenchError
+from benchmarks.end import suite as end
+from benchmarks.harness import Run
+from benchmarks.page import write
 from workbench.command import cli
 
 CASE = suite.Case("svmlight", 1)
@@ -39,10 +38,11 @@ def constant(name, code, **more):
 
 
 def measured(folder, monkeypatch, candidates):
-    monkeypatch.setattr(suite, "names", lambda: list(candidates))
-    monkeypatch.setattr(suite, "get", candidates.__getitem__)
-    assert suite.Runner(folder).run([CASE])
-    return tables.END.read(folder)
+    monkeypatch.setattr(end, "names", lambda: list(candidates))
+    monkeypatch.setattr(end, "get", candidates.__getitem__)
+    run = Run(tables.END, folder, [CASE.name])
+    assert run.collect(end.measure(run))
+    return run.records
 
 
 def test_each_candidate_has_records_of_settings_then_warm_and_cold_and_the_page_names_who_is_left_out(
@@ -55,19 +55,25 @@ def test_each_candidate_has_records_of_settings_then_warm_and_cold_and_the_page_
         "broken": constant("broken", "raise SystemExit('no luck')"),
     }
     records = measured(tmp_path, monkeypatch, candidates)
-    starts = [record["start"] for record in records if record["candidate"] == "other"]
-    assert starts == ["settings", *["warm"] * suite.WARM_RUNS, "cold"]
+    starts = {record["start"]: record for record in records if record["candidate"] == "other"}
+    assert list(starts) == ["settings", "warm", "cold"]
+    assert len(starts["warm"]["samples"]) == end.WARM_RUNS
+    assert starts["warm"]["seconds"] in starts["warm"]["samples"]
     assert all(record["loss"] == pytest.approx(np.log(2)) for record in records if record["status"] == "ok")
     assert {record["status"] for record in records if record["candidate"] == "broken"} == {"failed"}
-    assert end.ratio(records, "warm") > 0
-    assert len(measured(tmp_path, monkeypatch, candidates)) == len(records)  # nothing is measured again
-    assert end_table(records).row_count == len(end.STARTS)
-    page = reports.write_end(tmp_path).read_text("utf-8")
+    assert end.ratios(end.cases_of(records), "warm")[CASE.name] > 0
+    page = write(end.SUITE, tmp_path).read_text("utf-8")
     assert "no_such_package is not installed: get it." in page
     assert "no luck" in page
-    assert re.search(r"Warm, the project is \w+ than the soonest competitor in 1 of 1 case, by [\d.]+ times", page)
     assert re.search(r"Warm, project takes .*s, [\d.]+ times \w+ than other \(.*s\)\.", page)
     assert (tmp_path / "end-svmlight-1-mb.svg").stat().st_size > 1000
+
+
+def test_losses_within_two_per_cent_of_the_best_suffice():
+    records = [
+        {"candidate": name, "status": "ok", "loss": loss} for name, loss in (("a", 1.0), ("b", 1.02), ("c", 1.03))
+    ]
+    assert list(end.sufficient([*records, {"candidate": "d", "status": "failed", "loss": None}])) == ["a", "b"]
 
 
 def test_the_peak_of_a_process_is_its_own():
@@ -127,19 +133,6 @@ def test_numbers_of_clicks_are_taken_as_logarithms_by_a_file_of_column_kinds(sma
     assert "clicks only" in get("project, logarithms").unavailable("svmlight")
 
 
-def test_a_setting_that_was_not_tried_is_measured_again(tmp_path):
-    runner, one = suite.Runner(tmp_path), get("liblinear")
-    tried = [
-        {"case": CASE.name, "candidate": one.name, "start": "settings", "setting": setting, "status": "ok"}
-        for setting in one.settings
-    ]
-    assert runner._is_done(CASE, one, tried)
-    assert not runner._is_done(CASE, one, tried[1:])
-    assert not runner._is_done(CASE, get("project"), tried)
-    absent = {"case": CASE.name, "candidate": one.name, "start": "settings", "setting": {}, "status": "unsupported"}
-    assert runner._is_done(CASE, one, [absent])
-
-
 def test_rows_are_written_as_vowpal_wabbit_reads_them(tmp_path):
     (tmp_path / "a.svm").write_text("1 3:1 7:0.5\n0 2:1\n")
     assert suite.text_of(tmp_path / "a.svm").read_text() == "1 | 3:1 7:0.5\n-1 | 2:1\n"
@@ -147,8 +140,3 @@ def test_rows_are_written_as_vowpal_wabbit_reads_them(tmp_path):
     commands = dict(get("Vowpal Wabbit, cache").commands(paths, {"passes": 2}))
     assert "--cache_file" in commands["train"]
     assert get("Vowpal Wabbit").unavailable("clicks") == "It reads svmlight only."
-
-
-def test_an_unknown_format_is_refused():
-    with pytest.raises(BenchError, match=r"Unknown format 'csv'\. Expected one of: svmlight, clicks"):
-        suite.choose_cases(("csv",))

@@ -6,14 +6,13 @@ import itertools
 import numpy as np
 import pytest
 
-from benchmarks import experiment, tables
-from benchmarks.fair import competitors, configurations, loops, measure, runner
+from benchmarks import contest, tables
+from benchmarks.fair import competitors, configurations, loops, suite
 from benchmarks.fair.competitors import project, sklearn_sgd
 from benchmarks.fair.configurations import Configuration, covering_array, pairs_of
 from benchmarks.shapes import BenchError
 from workbench.advising.frameworks import training
 from workbench.measure import race
-from workbench.measure.child import Ended
 from workbench.training import Setup
 
 TINY = {
@@ -62,16 +61,12 @@ def test_rows_are_whole_batches_of_about_the_bytes_asked_for():
         assert one.bytes_needed < 2**31
 
 
-def test_configurations_are_chosen_by_name_and_by_values():
-    assert [one.name for one in configurations.choose_configurations(["D2048-B256-N16-1.13%"])] == [
-        "D2048-B256-N16-1.13%"
-    ]
-    assert {one.width for one in configurations.choose_configurations(only={"width": 64, "density": None})} == {64}
-    assert len(configurations.choose_configurations(is_quick=True)) == 10
-    with pytest.raises(BenchError, match=r"Unknown configuration 'D1'. Expected one of: D2048-B256-N16"):
-        configurations.choose_configurations(["D1"])
+def test_configurations_are_chosen_by_values():
+    every = configurations.all_configurations()
+    assert {one.width for one in suite.only_with(every, {"width": 64, "density": None})} == {64}
+    assert len(configurations.quick_configurations()) == 10
     with pytest.raises(BenchError, match=r"No configuration has width 5. Expected one of: 1, 4, 16, 64"):
-        configurations.choose_configurations(only={"width": 5})
+        suite.only_with(every, {"width": 5})
 
 
 def test_drawn_rows_are_the_same_dense_and_as_csr():
@@ -257,43 +252,14 @@ def test_what_takes_long_to_make_ready_is_left_out_if_what_it_is_like_is_far_beh
     assert measured(("fast", "independent", 0.02, {}), ("eager", "independent", 0.05, {}), near)["compiled"]["seconds"]
 
 
-def test_a_run_writes_a_record_of_every_candidate_and_is_resumed(tmp_path):
+def test_a_contest_has_every_candidate_and_the_project_and_others_of_both_kinds():
     policy = race.Policy(seconds_call=0.002, rounds=2)
-    made = experiment.CandidateRunner(runner.SUITE, tmp_path, policy, threads=1)
-    made.measured = lambda one: dict(answered(one, policy))
-    assert made.run([TINY["logistic"]])
-    records = tables.FAIR.read(tmp_path)
-    assert [record["candidate"] for record in records] == list(answered(TINY["logistic"], policy))
-    timed = [record for record in records if record["status"] == "ok"]
-    assert {(record["side"], record["kind"]) for record in timed} == set(
-        itertools.product(training.SIDES, training.KINDS)
-    )
-    made.measured = None  # nothing is measured again
-    assert made.run([TINY["logistic"]])
-    assert experiment.done_keys(records) == {made.key(TINY["logistic"])}
-    assert not experiment.done_keys([records[0] | {"status": "timeout"}])
-
-
-def answered(one, policy):
-    """Records by name of a child's answers, `torch.compile` left out."""
-    request = {"configuration": vars(one), "policy": vars(policy), "threads": 1, "left_out": [COMPILED]}
-    return {answer["name"]: answer["record"] for answer in measure.answers(request) if "name" in answer}
-
-
-def test_a_candidate_that_ends_its_process_is_left_out_and_the_others_are_measured(tmp_path):
-    made = experiment.CandidateRunner(runner.SUITE, tmp_path, race.Policy(), threads=1)
-    asked = []
-
-    def answers(one, left_out):
-        asked.append(left_out)
-        if len(left_out) < 1:
-            yield {"at": "NumPy with BLAS"}
-            raise Ended({"status": "failed", "reason": "killed"})
-        yield {"at": "PyTorch, eager"}
-        yield {"name": "PyTorch, eager", "record": {"status": "ok"}}
-        yield {"at": "rounds"}
-
-    made._answers = answers
-    records = made.measured(TINY["logistic"])
-    assert asked == [[], ["NumPy with BLAS"]]
-    assert records == {"NumPy with BLAS": {"status": "failed", "reason": "killed"}, "PyTorch, eager": {"status": "ok"}}
+    request = {"work": "benchmarks.fair.contest:contest", "policy": vars(policy), "threads": 1}
+    answers = contest.answers(request | {"cases": [(0, vars(TINY["logistic"]), [COMPILED])]})
+    records = {answer["name"]: answer["record"] for answer in answers if "name" in answer}
+    known = suite.candidates(TINY["logistic"])
+    assert set(records) == set(known) - {COMPILED}
+    timed = {(known[name]["side"], known[name]["kind"]) for name, record in records.items() if record["status"] == "ok"}
+    assert timed == set(itertools.product(("project", "competitor"), training.KINDS))
+    assert all(len(record["samples"]) == 2 and record["nnz"] for record in records.values() if record["status"] == "ok")
+    assert all(name in tables.FAIR.columns for record in records.values() for name in record)

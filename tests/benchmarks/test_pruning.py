@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks import pruning
-from benchmarks.competitor_commands import bench as app
 from benchmarks.pruning import prune, table_of
+from benchmarks.suites import bench as app
 from workbench import store
 
 

@@ -4,13 +4,11 @@ import json
 
 import pytest
 from matplotlib.figure import Figure
-from typer.testing import CliRunner
 
-from benchmarks import plots, self_trial, tables
-from benchmarks.analysis import self_trial as analysis
-from benchmarks.competitor_commands import bench as app
-from benchmarks.pages import suites as reports
-from benchmarks.self_trial import noise, trials
+from benchmarks import tables
+from benchmarks.harness import MACHINE, Run
+from benchmarks.page import write
+from benchmarks.self_trial import noise, simulations, suite, trials
 from tests.support import self_trial_rows as maker
 from workbench import store
 from workbench.measure import machine
@@ -49,71 +47,47 @@ def test_rounds_of_a_recording_are_counted_by_load(tmp_path, monkeypatch):
     assert noise._rounds_recorded(tmp_path) == dict.fromkeys(noise.CONDITIONS, 0) | {"busy core": 4}
 
 
-def test_the_page_begins_with_what_it_means_for_a_reader(tmp_path):
-    known = [("coverage", analysis.HELD, load, hits, 200) for load, hits in (("quiet", 190), ("bursts", 186))]
-    known += [("calibration", analysis.SURE_IS_RIGHT, "all", 997, 1000), ("power", analysis.EQUALS, "quiet", 1, 200)]
-    trials.append(tmp_path, [trials.share_row(*one, (None, None)) for one in known])
-    text = reports.write_self_trial(tmp_path).read_text(encoding="utf-8")
-    assert (
+def outcomes(*known):
+    return [tables.SELF.new_row(machine="m", **one) for one in known]
+
+
+def test_the_page_begins_with_what_it_means_for_a_reader():
+    known = [("coverage", suite.HELD, load, hits, 200) for load, hits in (("quiet", 190), ("bursts", 186))]
+    known += [("calibration", suite.SURE_IS_RIGHT, "all", 997, 1000), ("power", suite.EQUALS, "quiet", 1, 200)]
+    page = suite.page(outcomes(*(trials.share_row(*one, (None, None)) for one in known)))
+    assert page.summary == [
         "What this means for you: Of 1,000 answers that were stated with more than 99 % certainty, 99.7 % named the "
         "faster side; an interval called 95 % held the true ratio in 93 to 95 % of the cases; of two that are equally "
         "fast one was called faster with that certainty in 0.5 %."
-    ) in text
+    ]
+    assert suite.page(outcomes(*maker.shares())).summary == []
 
 
 def test_the_page_says_what_is_met_and_what_is_missed(tmp_path):
-    trials.append(tmp_path, maker.shares())
-    text = reports.write_self_trial(tmp_path).read_text(encoding="utf-8")
-    assert "**2 of 3 criteria are met.**" in text
-    assert "What this means for you" not in text
-    assert "| coverage | holds | recorded | 93 to 97 % | 95.0 % (91.9 to 96.9), 285 of 300 | met |" in text
-    assert "| power | decided | recorded | at least 75 % | 50.0 % (40.4 to 59.6), 50 of 100 | missed |" in text
-    assert "| same | winner | all | at most 5 % | 3.3 % (1.1 to 9.3), 3 of 90 | met |" in text
-    for name in plots.names("self"):
-        file = f"{name.replace('_', '-')}.svg"
-        assert f"]({file})" in text
-        assert "<svg" in (tmp_path / file).read_text(encoding="utf-8")
+    for row in outcomes(*maker.shares()):
+        tables.SELF.append(tmp_path / tables.SELF.file, row)
+    text = write(suite.SUITE, tmp_path).read_text(encoding="utf-8")
+    assert "**2 of 3 measured targets are met.**" in text
+    assert "| coverage: storages; recorded | 93 to 97 % | 95.0 % (91.9 to 96.9), 285 of 300 | met |" in text
+    assert "| power: decided; recorded | at least 75 % | 50.0 % (40.4 to 59.6), 50 of 100 | missed |" in text
+    assert "| same: winner; all | at most 5 % | 3.3 % (1.1 to 9.3), 3 of 90 | met |" in text
+    assert "](self-decisions.svg)" in text
 
 
-def test_pages_of_the_same_rows_are_the_same_bytes(tmp_path):
-    written = []
-    for name in ("first", "second"):
-        (tmp_path / name).mkdir()
-        trials.append(tmp_path / name, maker.shares())
-        reports.write_self_trial(tmp_path / name, command="python -m benchmarks self")
-        written.append({file.name: file.read_bytes() for file in (tmp_path / name).glob("*.*") if "self" in file.name})
-    charts = [f"{name.replace('_', '-')}.svg" for name in plots.names("self")]
-    assert {*charts, "self.md"} <= written[0].keys()
-    assert all(written[0][name] == written[1][name] for name in (*charts, "self.md"))
-
-
-@pytest.mark.parametrize("name", plots.names("self"))
 @pytest.mark.parametrize("rows", [[], maker.shares()[:2], maker.shares()], ids=["none", "few", "all"])
-def test_charts_of_the_self_trial_draw_every_frame(name, rows):
-    figure, frame = Figure(figsize=(9, 6)), tables.SELF.frame(rows)
-    assert plots.draw(name, frame, figure).endswith(".")
+def test_the_chart_draws_every_frame(rows):
+    figure = Figure(figsize=(9, 6))
+    assert suite.draw(outcomes(*rows), figure).endswith(".")
     figure.draw_without_rendering()
-    assert plots.table(name, frame).empty == (not rows or (name == "self_winners" and len(rows) == 2))
 
 
-def invoke(*arguments):
-    return CliRunner().invoke(app, ["self", *arguments])
-
-
-def test_the_help_names_every_part():
-    shown = invoke("--help").output
-    assert all(name in shown for name in self_trial.PARTS)
-    assert "--budget" in shown
-
-
-def test_simulations_from_the_command_line_end_in_a_page(tmp_path, monkeypatch):
-    monkeypatch.setattr(self_trial.simulations, "ANSWERS", 100)
+def test_simulations_on_recorded_noise_yield_outcomes(tmp_path, monkeypatch):
+    monkeypatch.setattr(simulations, "ANSWERS", 100)
     for row in maker.recording(14):
         store.append(tmp_path / noise.FILE, row)
-    done = invoke("coverage", "calibration", "power", "--results", str(tmp_path))
-    assert done.exit_code == 0, done.exception
-    assert "self.md" in done.output
-    assert json.loads((tmp_path / "machine.json").read_text())["id"] == machine.machine_id()
+    run = Run(tables.SELF, tmp_path, ["coverage", "calibration", "power"])
+    assert run.collect(suite.measure(run))
+    assert json.loads((tmp_path / MACHINE).read_text())["id"] == machine.machine_id()
     assert {row["part"] for row in tables.SELF.read(tmp_path)} == {"coverage", "calibration", "power"}
 
 

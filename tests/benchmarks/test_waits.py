@@ -1,15 +1,13 @@
-"""What a user waits for: candidates called in turn, parts on small data, targets, the command and its page."""
+"""What a user waits for: candidates called in turn, parts on small data, targets."""
 
 import math
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from benchmarks import tables
+from benchmarks import compare, tables, waits_suite
 from benchmarks import waits as suite
-from benchmarks.analysis import waits as analysis
-from benchmarks.competitor_commands import bench as app
+from benchmarks.harness import Run
 from benchmarks.shapes import BenchError
 from workbench import training
 from workbench.training.setup import impossible_reason
@@ -17,12 +15,12 @@ from workbench.training.setup import impossible_reason
 
 @pytest.fixture
 def request_of(tmp_path):
-    return suite.Request(tmp_path / "files", is_quick=True, threads=1, seed=0)
+    return suite.Request(tmp_path / "files", is_quick=True, seed=0)
 
 
 def record(part, case, candidate, samples, loss=None, **more):
     side = "project" if candidate == "project" else "competitor"
-    known = {"key": f"{part}, {case}, {candidate}", "part": part, "case": case, "candidate": candidate}
+    known = {"key": more.pop("key", part), "part": part, "case": case, "candidate": candidate}
     known |= {"side": side, "samples": samples, "loss": loss}
     times = dict.fromkeys(("seconds", "seconds_low", "seconds_high"), sorted(samples)[len(samples) // 2])
     return tables.WAITS.new_row(**known | times | {"status": "ok"} | more)
@@ -30,21 +28,19 @@ def record(part, case, candidate, samples, loss=None, **more):
 
 def test_candidates_are_called_in_turn_after_a_first_call_whose_results_are_compared():
     called = []
-    calls = {
-        ("project", "project"): lambda: called.append("p") or 1,
-        ("other", "competitor"): lambda: called.append("o") or 2,
-    }
-    own, other = suite.rounds_of("case", calls, 3, lambda one, two: f"{one} is not {two}")
-    assert "".join(called) == "po" + "op" + "po" + "op"
-    assert (own.error, other.error, len(own.samples), len(other.samples)) == ("1 is not 2", "", 3, 3)
+    calls = {"project": lambda: called.append("p") or 1, "other": lambda: called.append("o") or 2}
+    own, other = suite.rounds_of("case", calls, 4, lambda one, two: f"{one} is not {two}")
+    assert "".join(called) == "po" + "po" + "op" + "op" + "po"
+    assert (own["status"], own["reason"], other["status"]) == ("wrong", "1 is not 2", "ok")
+    assert (len(own["samples"]), len(other["samples"])) == (4, 4)
 
 
 def test_each_form_of_text_is_read_alike_by_the_project_and_the_library(request_of, monkeypatch):
     monkeypatch.setattr(suite, "one_core", suite.contextmanager(lambda: iter([None])))
     pytest.importorskip("pyarrow")
     found = list(suite.reading(request_of))
-    assert {one.case for one in found} == {f"{name}, 2 MB" for name in suite.READERS}
-    assert [one.error for one in found] == [""] * len(found)
+    assert {one["case"] for one in found} == {f"{name}, 2 MB" for name in suite.READERS}
+    assert {one["status"] for one in found} == {"ok"}
 
 
 def test_a_value_that_is_read_wrong_is_an_error(tmp_path):
@@ -60,18 +56,18 @@ def test_a_value_that_is_read_wrong_is_an_error(tmp_path):
 def test_a_part_times_both_candidates_of_each_case_as_often(part, request_of, monkeypatch):
     monkeypatch.setattr(suite, "PREDICTED", ((500, 2_000, 20),))
     monkeypatch.setattr(suite, "SEARCHED", ((600, 500, 20),))
-    found = list(suite.get(part).measure(request_of))
-    assert {one.error for one in found} == {""}
-    for case in {one.case for one in found}:
-        own, other = (one for one in found if one.case == case)
-        assert (own.side, other.side) == ("project", "competitor")
-        assert len(own.samples) == len(other.samples) > 0
+    found = list(suite.PARTS[part](request_of))
+    assert {one["status"] for one in found} == {"ok"}
+    for case in {one["case"] for one in found}:
+        own, other = (one for one in found if one["case"] == case)
+        assert (own["side"], other["side"]) == ("project", "competitor")
+        assert len(own["samples"]) == len(other["samples"]) > 0
 
 
 def test_nothing_set_predicts_about_as_well_as_the_best_strength(request_of):
     own, other = suite.defaults(request_of)
-    assert own.loss < math.log(2)
-    assert own.loss < 1.1 * other.loss
+    assert own["loss"] < math.log(2)
+    assert own["loss"] < 1.1 * other["loss"]
 
 
 def test_own_files_of_two_classes_are_sets_too(request_of, tmp_path, monkeypatch):
@@ -81,7 +77,7 @@ def test_own_files_of_two_classes_are_sets_too(request_of, tmp_path, monkeypatch
     lines = [f"{label} " + " ".join(f"{j + 1}:1" for j in x[[i]].indices) for i, label in enumerate(y)]
     (tmp_path / "data" / "own.svm").write_text("\n".join(lines) + "\n")
     own, _ = suite.defaults(request_of)
-    assert own.case == "own.svm"
+    assert own["case"] == "own.svm"
     (tmp_path / "data" / "own.svm").write_text("1 1:1\n2 2:1\n3 1:1\n")
     with pytest.raises(BenchError, match="3 classes; expected a file of two"):
         list(suite.defaults(request_of))
@@ -91,8 +87,8 @@ def test_starting_times_whole_processes_and_a_command_that_fails_is_an_error(req
     monkeypatch.setattr(suite, "STARTS", {"import workbench": suite.STARTS["import workbench"]})
     monkeypatch.setattr(suite, "_first_step", lambda *given: iter(()))
     own, other = suite.starting(request_of)
-    assert len(own.samples) == len(other.samples) > 1
-    assert min(*own.samples, *other.samples) > 1e-3, "no process of Python starts in less"
+    assert len(own["samples"]) == len(other["samples"]) > 1
+    assert min(*own["samples"], *other["samples"]) > 1e-3, "no process of Python starts in less"
     with pytest.raises(BenchError, match="ended with status 3"):
         suite._process(("-c", "raise SystemExit(3)"), tmp_path, {})
 
@@ -127,7 +123,7 @@ def test_synthetic_rows_have_the_same_labels_for_a_seed_and_both_classes():
 
 def test_targets_name_the_worst_case_and_a_newer_record_replaces_an_older_one():
     records = [
-        record("predicting", "a", "project", [9.0]),
+        record("predicting", "a", "project", [9.0], key="old"),
         record("predicting", "a", "project", [2.0, 2.0]),
         record("predicting", "a", "SciPy", [2.0, 1.0]),
         record("predicting", "b", "project", [1.0]),
@@ -137,9 +133,10 @@ def test_targets_name_the_worst_case_and_a_newer_record_replaces_an_older_one():
         record("starting", "import workbench", "project", [0.04]),
         record("starting", "import workbench", "python", [0.02]),
         record("compiling", "csr, logistic, SGD", "project", [5.0]),
+        record("reading", "", "project", [1.0], status="failed", reason="no luck", seconds=None),
     ]
-    found = analysis.compare_all(records)
-    targets = {target.what: target for target in analysis.list_targets(found)}
+    page = waits_suite.page(records)
+    targets = {target.what: target for target in page.targets}
     products = targets["scores, probabilities / SciPy's x @ w"]
     assert (products.measured, products.met) == ("1.5 (a); 1 of 2 above", False)
     assert targets["held-out loss, nothing set / best LogisticRegression"].measured == "1.04 (c)"
@@ -147,23 +144,16 @@ def test_targets_name_the_worst_case_and_a_newer_record_replaces_an_older_one():
     assert targets["import workbench above the interpreter"].met
     assert targets["first epoch, any other"].measured == "5 s (csr, logistic, SGD)"
     assert targets["first epoch, csr, logistic, AdaGrad"].met is None
-    assert analysis.summary([]) == "Nothing was measured."
+    assert ["reading", "", "project", "failed", "no luck"] in list(page.sections[-1].rows)
+    assert waits_suite.line(compare.newest(records)[0])[:4] == ["predicting", "a", "2 s", "SciPy"]
 
 
-def test_the_command_keeps_what_is_measured_and_the_page_says_what_failed(tmp_path, monkeypatch):
-    run = lambda *more, catch=True: CliRunner().invoke(  # noqa: E731
-        app, ["waits", "--results", str(tmp_path), *more], catch_exceptions=catch
-    )
-    tables.WAITS.append(
-        tmp_path / tables.WAITS.file, record("few_rows", "fit of 100 rows, one epoch", "project", [0.0004])
-    )
-    broken = record("reading", "", "project", [1.0], status="failed", reason="no luck", seconds=None)
-    tables.WAITS.append(tmp_path / tables.WAITS.file, broken)
-    ended = run("--part", "few_rows")
-    assert ended.exit_code == 0, ended.output
-    assert len(tables.WAITS.read(tmp_path)) == 2  # nothing is measured again
-    page = (tmp_path / "bench-waits.md").read_text("utf-8")
-    assert "1 of 1 measured targets are met." in page
-    assert "no luck" in page
-    with pytest.raises(BenchError, match=r"Unknown part 'readings'\. Did you mean 'reading'\?"):
-        run("--part", "readings", catch=False)
+def test_a_part_runs_in_a_process_and_what_is_measured_is_kept(tmp_path, monkeypatch):
+    run = Run(tables.WAITS, tmp_path, ["few_rows"], quick=True, threads=1)
+    assert run.collect(waits_suite.measure(run))
+    assert {one["status"] for one in run.records} == {"ok"}
+    assert {one["case"] for one in run.records} == {"fit of 100 rows, one epoch", "fit of 100 rows, nothing set"}
+    again = Run(tables.WAITS, tmp_path, ["few_rows"], quick=True, threads=1)
+    assert list(waits_suite.measure(again)) == []
+    with pytest.raises(BenchError, match=r"Unknown case 'readings'\. Did you mean 'reading'\?"):
+        list(waits_suite.measure(Run(tables.WAITS, tmp_path, ["readings"])))

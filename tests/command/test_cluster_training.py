@@ -1,15 +1,11 @@
 """The command `train` by several trainers: what rank 0 reports is shown, and it ends as the training ends."""
 
-import sys
-
 import pytest
 from typer.testing import CliRunner
 
-from benchmarks import commands as bench
 from workbench.cluster import training
 from workbench.cluster.training import TrainingError
 from workbench.command import cli, exit_codes
-from workbench.sweeps.run_folder import RunError
 
 SETTINGS = ["--dataset", "uniform", "--rows", "200", "--features", "50", "--width", "4", "--batch-rows", "40"]
 
@@ -77,10 +73,3 @@ def test_without_mpi_it_says_what_to_install(told, monkeypatch):
     monkeypatch.setattr(training.sys, "executable", "/nowhere/python")
     code, shown = told([], None, "--trainers", "2", "--dry-run")
     assert (code, "pip install 'sparse-workbench[mpi]'" in shown) == (exit_codes.WRONG_INPUT, True)
-
-
-def test_a_suite_whose_process_fails_is_a_failure_with_the_place_of_its_logs_and_no_defect(tmp_path, monkeypatch):
-    monkeypatch.setattr(bench, "PROGRAM", (sys.executable, "-S", "-c", "raise SystemExit(3)"))
-    with pytest.raises(RunError, match="status 3; its logs are in") as raised:
-        bench.measure_cluster(tmp_path, tmp_path / "runs", "quick")
-    assert exit_codes.status_of(raised.value) == exit_codes.FAILURE

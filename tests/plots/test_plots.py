@@ -13,9 +13,6 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from benchmarks.analysis import bench
-from benchmarks.plots import competitor_ratio
-from benchmarks.plots import style as bench_style
 from tests.plots.test_bounds_chart import swept as bounds_rows
 from tests.support import rows as maker
 from tests.support.figures import drawn, notes, said, texts
@@ -305,15 +302,6 @@ def test_a_loss_that_was_not_finite_breaks_the_line():
     assert 1 in {int(np.isnan(line.get_ydata()).sum()) for line in figure.axes[0].get_lines()}
 
 
-def test_who_computes_looks_the_same_in_the_charts_of_trials_and_of_benchmarks():
-    for sign in (0, 1):
-        assert len({look[sign] for look in bench_style.FAMILIES.values()}) == len(bench_style.FAMILIES)
-    cells = {"ours": ("ours", "csr"), "scipy": ("vendor", "csr"), "blas": ("dense", "dense")}
-    for family, (engine, format) in cells.items():
-        look = style.look({"engine": engine, "format": format})
-        assert bench_style.FAMILIES[family][0] == look["color"] == style.CANDIDATES[engine, format][0]
-
-
 def test_only_the_figure_is_used_and_importing_plots_loads_no_matplotlib():
     code = "import sys, workbench.plots as p; assert 'matplotlib' not in sys.modules, 'early'; p.names(); "
     late = "assert 'matplotlib' in sys.modules; assert 'matplotlib.pyplot' not in sys.modules, 'pyplot'"
@@ -339,15 +327,6 @@ def test_the_break_even_that_is_marked_is_that_of_the_advice():
     figure, sentence = drawn("time_density", both)
     assert sentence == "Faster: sparse from 0.1 to 30 %."
     assert notes(figure) == []
-
-
-def test_lines_of_a_shape_share_their_colour_and_no_two_lines_look_alike():
-    ratio = lambda shape: bench.Ratio({"shape": shape}, "torch", 2.0, 2.0, 2.0)  # noqa: E731
-    lines = {f"{shape}, {number}": [ratio(shape)] for shape in ("a", "b") for number in range(6)}
-    looks = competitor_ratio._looks(lines, ["a", "b"])
-    plain = {tuple(map(str, look.values())) for look in looks.values()}
-    assert len(plain) == len(lines)
-    assert {looks[name]["color"] for name in lines if name.startswith("a")} == {competitor_ratio.CYCLE[0]}
 
 
 def test_lines_that_end_far_apart_are_drawn_over_a_logarithmic_time():

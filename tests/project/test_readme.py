@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from benchmarks.competitor_commands import bench
+from benchmarks.suites import bench
 from workbench.command import cli
 from workbench.sweeps import grid, spec
 

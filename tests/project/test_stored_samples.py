@@ -16,7 +16,7 @@ SAMPLES = Path(__file__).parent / "stored_0_2_0"
 DENSITIES = [0.05, 0.3]
 
 
-@pytest.mark.parametrize(("table", "file"), [(store.TRIALS, "trials.jsonl"), (tables.BENCH, "bench.jsonl")])
+@pytest.mark.parametrize(("table", "file"), [(store.TRIALS, "trials.jsonl"), (tables.KERNELS, "bench.jsonl")])
 def test_records_are_read_with_every_column(table, file):
     rows = table.read(SAMPLES / file)
     assert len(rows) == 2

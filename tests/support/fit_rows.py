@@ -13,7 +13,7 @@ FACTS = {"rows": 80, "rows_held_out": 20, "features": 50, "nnz": 400, "width": 1
 MEASURED = {"measure": "log loss", "larger_is_better": False}
 
 
-def row(candidate, stage="settings", curve=((1.0, 0.7, 1), (2.0, 0.5, 2)), side="ours", **more):
+def row(candidate, stage="settings", curve=((1.0, 0.7, 1), (2.0, 0.5, 2)), side="project", **more):
     """A row that is ok unless `more` says otherwise."""
     curve = [list(point) for point in curve]
     best = min((point[1] for point in curve), default=None)
@@ -30,7 +30,7 @@ def row(candidate, stage="settings", curve=((1.0, 0.7, 1), (2.0, 0.5, 2)), side=
     return tables.FIT.new_row(**CASE | FACTS | MEASURED | known | more)
 
 
-def rounds(candidate, seconds, side="ours", target=0.505, **more):
+def rounds(candidate, seconds, side="project", target=0.505, **more):
     """The row of its setting, and one a round with these seconds to the target."""
     each = [
         row(candidate, "rounds", side=side, round=number, seconds=one, target=target, **more)

@@ -465,7 +465,7 @@ SECONDS_SETTLE = 0.015
 MOST = 6
 """Processes that take turns at most: with more the neighbours of a turn are no longer near in time.
 
-The noise of six is what `python -m benchmarks self record` records.
+The noise of six is what `python -m benchmarks self --case record` records.
 """
 
 Name = TypeVar("Name", bound=Hashable)

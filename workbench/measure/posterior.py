@@ -79,7 +79,7 @@ class Noise:
     a bias of all trials of a run that has disturbed ones, in proportion to their share. `tail` has the degrees of
     freedom of the noise of one trial; with `math.inf` it is normal.
 
-    Measured in turns on two cores (`python -m benchmarks self record constants`), by moments from half of the groups:
+    Measured in turns on two cores (`python -m benchmarks self`), by moments from half of the groups:
     process 0.26, shared 0.31 of runs minutes apart, wider 1.5, bias 0.14, unrest 0.02. In use are those of least
     interval score (Gneiting and Raftery 2007, Journal of the American Statistical Association 102, 477, 6.2) in sweeps
     simulated with that half, rounded upwards.

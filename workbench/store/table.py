@@ -164,14 +164,19 @@ class Table:
     """Columns of the part "setting" that stand before those of the file of columns: "kind: meaning" by name."""
     folder: Path = COLUMNS
     """Folder of the file of columns, `NAME.toml`."""
+    base: str = ""
+    """Name of another file of columns there, whose columns come first in each part."""
 
     @functools.cached_property
     def columns(self) -> dict[str, Column]:
         """Columns by name, in order; read from the file of columns when first used."""
         import tomllib  # with the files of columns it would be half of the time to import this package
 
-        text = self.folder.joinpath(f"{self.name}.toml").read_text(encoding="utf-8")
-        parts = tomllib.loads(text)
+        parts: dict[str, dict[str, str]] = {}
+        for file in filter(None, (self.base, self.name)):
+            text = self.folder.joinpath(f"{file}.toml").read_text(encoding="utf-8")
+            for part, descriptions in tomllib.loads(text).items():
+                parts.setdefault(part, {}).update(descriptions)
         parts["setting"] = {**self.more_settings, **parts["setting"]}
         return {
             name: Column(name, kind, part, meaning)

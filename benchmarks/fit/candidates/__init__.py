@@ -195,7 +195,7 @@ def list_candidates(model: str, only: tuple[str, ...] = ()) -> list[Candidate]:
 
 def _sort_key(candidate: Candidate) -> tuple[bool, bool, str]:
     """Return the sort key of a candidate: this project's first, sparse before dense, then by name."""
-    return candidate.side != "ours", candidate.is_dense, candidate.name
+    return candidate.side != "project", candidate.is_dense, candidate.name
 
 
 def origin(candidate: Candidate) -> str:

@@ -119,7 +119,7 @@ def project_candidate(
 
     return Candidate(
         name,
-        "ours",
+        "project",
         trained_models(needs_product),
         values,
         steps,

@@ -1,0 +1,133 @@
+"""All suites, by the name of their command, and the commands that are no suite: report and prune."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from benchmarks import advise, cluster_suite, epochs_suite, kernel_suites, waits_suite
+from benchmarks.end import suite as end
+from benchmarks.fair import suite as fair
+from benchmarks.fit import suite as fit
+from benchmarks.harness import Suite, command_of
+from benchmarks.self_trial import suite as self_trial
+from workbench import store
+from workbench.command.exit_codes import Commands
+from workbench.command.options import add_help_texts
+from workbench.command.output import echo
+
+bench = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+_ALL: tuple[Suite, ...] = (*kernel_suites.SUITES, fair.SUITE, epochs_suite.SUITE, fit.SUITE, end.SUITE)
+_ALL += (waits_suite.SUITE, cluster_suite.SUITE, advise.SUITE, self_trial.SUITE)
+SUITES: dict[str, Suite] = {suite.name: suite for suite in _ALL}
+
+
+@bench.callback()
+def about() -> None:
+    """Measure kernels, training steps and whole trainings against other libraries; records and pages are kept."""
+
+
+for _suite in SUITES.values():
+    bench.command(_suite.name)(command_of(_suite))
+
+
+@bench.command("recommend")
+def recommend(
+    folder: Path = Path("runs/bench-recommend"),
+    python: str = sys.executable,
+    rounds: Annotated[int, typer.Option(min=1)] = 1,
+    quick: bool = False,
+    threads: Annotated[int, typer.Option(min=1)] = 1,
+) -> None:
+    """Time factors of what users took, and EASE, against the library implicit and NumPy, at an equal loss.
+
+    Parameters
+    ----------
+    folder
+        Folder of records and page.
+    python
+        Python of an environment that has implicit.
+    rounds
+        Rounds of each side.
+    quick
+        One set and few factors.
+    threads
+        Threads allowed.
+
+    Examples
+    --------
+    python -m benchmarks recommend --quick
+    """
+    from benchmarks import recommend as measured
+
+    echo(measured.run(folder, python, rounds, quick, threads))
+
+
+@bench.command("report")
+def report(folder: Path) -> None:
+    """Write the page of each suite in a folder of results again, from its records.
+
+    Parameters
+    ----------
+    folder
+        A folder of results, or one file of records in it.
+
+    Examples
+    --------
+    python -m benchmarks report results/MACHINE
+    """
+    from benchmarks.page import write
+
+    parent, only = (folder, "") if folder.is_dir() else (folder.parent, folder.name.removesuffix(".gz"))
+    known = [
+        one for one in SUITES.values() if only in ("", one.table.file) and store.is_stored(parent / one.table.file)
+    ]
+    if not known:
+        raise typer.BadParameter(f"{folder} has no records of a suite; give a folder such as results/MACHINE.")
+    for suite in known:
+        echo(write(suite, parent))
+
+
+@bench.command("prune")
+def bench_prune(
+    folder: Path, runs: Annotated[int, typer.Option(min=1)] = 1, pack: bool = False, dry_run: bool = False
+) -> None:
+    """Keep the newest records of each configuration, remove those of older code, compress on request.
+
+    Files are replaced unless --dry-run is given; what was saved is printed.
+
+    Parameters
+    ----------
+    folder
+        Folder of results, such as results/MACHINE; subfolders too.
+    runs
+        Runs kept of each configuration, the newest first.
+    pack
+        Compress files of 200 kB or more to FILE.jsonl.gz, which is read as before.
+    dry_run
+        Print what would be removed, and change nothing.
+
+    Examples
+    --------
+    python -m benchmarks prune results --dry-run
+    python -m benchmarks prune results --pack
+    """
+    from benchmarks.pruning import prune, table_of
+
+    if not folder.is_dir():
+        raise typer.BadParameter(f"{folder} is not a folder; give the folder of the results.")
+    before = after = 0
+    files = {path.with_name(path.name.removesuffix(".gz")) for path in folder.rglob("*.jsonl*")}
+    for path in sorted(path for path in files if path.suffix == ".jsonl"):
+        if table_of(path) is None:
+            continue
+        pruned = prune(path, runs, dry_run=dry_run, pack=pack)
+        before, after = before + pruned.bytes_before, after + pruned.bytes
+        if pruned.bytes < pruned.bytes_before:
+            records = f"{pruned.records} of {pruned.records_before} records"
+            echo(f"{path}: {records}, {pruned.bytes_before / 1e6:.2f} -> {pruned.bytes / 1e6:.2f} MB")
+    echo(f"Records: {before / 1e6:.1f} -> {after / 1e6:.1f} MB{' (nothing was changed)' if dry_run else ''}")
+
+
+add_help_texts(bench, "benchmarks")
