@@ -192,12 +192,46 @@ class FrameworkAdvice:
         return results.page(f"{head}<ul>{rows}</ul><pre><code>{html.escape(self.code)}</code></pre>")
 
 
+class ModelAdvice(FrameworkAdvice):
+    """Which first layer to train a model of PyTorch or Keras with: a card in a notebook, text in a terminal.
+
+    Attributes
+    ----------
+    side : str
+        dense or sparse: the first layer to use.
+    best : str
+        Name of the recommended way.
+    ratio : tuple of float or None
+        Time of a whole training step with the fastest dense layer divided by that with the fastest sparse one: value,
+        low and high of the 95 % interval. None if no sparse one ran.
+    share : float
+        Part of the dense step, 0 to 1, that the first layer takes: no first layer gains more than that.
+    layer_ratio : float or None
+        The same ratio for the layer alone, about: the step without a first layer is subtracted from both.
+    code : str
+        The lines that change.
+    """
+
+    def __init__(self, answer: Any) -> None:
+        """Store the measured answer; take share and ratio of the layer from it."""
+        super().__init__(answer)
+        self.share, self.layer_ratio = answer.share, answer.layer_ratio
+
+    @property
+    def table(self) -> Any:
+        """All ways as a pandas DataFrame: seconds a step, of the layer alone, bytes of rows and gradient, reason."""
+        import pandas as pd
+
+        columns = ("name", "kind", "seconds", "seconds_layer", "bytes_data", "bytes_gradient", "reason")
+        return pd.DataFrame([[getattr(way, name) for name in columns] for way in self._answer.ways], columns=[*columns])
+
+
 def advise(
     X: Any,
     y: Any = None,
     *,
     budget: float | None = None,
-    model: str | None = None,
+    model: Any = None,
     label: str | None = None,
     optimizer: str | None = None,
     batch_rows: int | None = None,
@@ -206,6 +240,7 @@ def advise(
     run: str | Path | None = None,
     framework: str | None = None,
     epochs: int = 20,
+    loss: Any = None,
     **reading: Any,
 ) -> Advice | FrameworkAdvice | RecommenderAdvice:
     """Say what to train the data with: sparse or dense, how, and how much faster; measured here.
@@ -220,9 +255,10 @@ def advise(
         Labels of a matrix in memory. Without labels random ones are used to time training.
     budget : float, optional
         Seconds for all of it, 5 or more; by default 60, for a framework 120.
-    model : str, optional
+    model : str, torch.nn.Module or keras.Model, optional
         Model that is trained; by default what suits the labels. "als" or "ease" compares these two on who took what:
-        recall, seconds and memory; further arguments are those of `Recommender`.
+        recall, seconds and memory; further arguments are those of `Recommender`. Of a model of PyTorch or Keras the
+        first layer, which takes the features, is tried dense and sparse; whole training steps of that model are timed.
     label : str, optional
         Name of the column of labels, of a frame or a table in a file.
     optimizer, batch_rows, device : optional
@@ -236,12 +272,14 @@ def advise(
         sparse ways against ours through the bridge, with plain SGD. Needs labels that are classes.
     epochs : int
         Passes over the data that training times are said for.
+    loss : callable, optional
+        `loss(outputs, y)` of a model of PyTorch; by default cross entropy for classes, squared error for numbers.
     **reading
         Settings of the reader, as of `load`.
 
     Returns
     -------
-    Advice, FrameworkAdvice or RecommenderAdvice
+    Advice, FrameworkAdvice, ModelAdvice or RecommenderAdvice
         The recommendation with its grounds, all candidates, and the code that trains so.
 
     Raises
@@ -260,13 +298,21 @@ def advise(
     workbench.sweeps.spec.SpecError: budget is 1; expected 5 or more seconds, 60 is usual.
     Type budget=60.
     """
-    if model in RECOMMENDERS:
+    if isinstance(model, str) and model in RECOMMENDERS:
         return compare_recommenders(X, **reading)
     refuse_misspelled(reading, inspect.signature(advise).parameters)
     usual = SECONDS if framework is None else SECONDS_FRAMEWORK
     seconds, start = _seconds(usual if budget is None else budget), time.monotonic()
     if framework is not None:
         return _ask_framework(framework, receive(X, y, label, reading), seconds, batch_rows)
+    if model is not None and not isinstance(model, str):
+        from workbench.advising.frameworks.model_answer import answer_for_model
+
+        loaded = receive(X, y, label, reading)
+        if not loaded.is_labelled:
+            raise SpecError("Training steps of a model need labels.\nType wb.advise(X, y, model=model).")
+        more = {"batch_rows": batch_rows, "optimizer": optimizer, "loss": loss, "lazy": lazy}
+        return ModelAdvice(answer_for_model(model, loaded.dataset, budget=seconds, **more))
     given = {"model": model, "optimizer": optimizer, "batch_rows": batch_rows, "device": device}
     fixed = {name: value for name, value in given.items() if value is not None}
     loaded = receive(X, y, label, reading)
