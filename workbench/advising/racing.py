@@ -29,15 +29,21 @@ import pandas as pd
 from workbench import atomic_files
 from workbench.analysis import formatting
 from workbench.measure import machine, memory
+from workbench.measure.clock import MOST_ROUNDS
 from workbench.measure.posterior import ANYWHERE, Posterior, Ratio, Trial, posterior, residuals, severity_of
 from workbench.measure.race import Policy, ReadyCandidate, time_rounds
+from workbench.measure.rounds import trial_statistic
 
 BUDGET = 30.0
 ROUNDS = 60
 """Rounds at most: the posterior takes O(rounds ** 3)."""
 LEAST_ROUNDS = 4
-SECONDS_SAMPLE = 0.05
-"""Seconds that the calls of one sample last, so that the clock and a short interruption weigh little."""
+MOST_SAMPLES = 100_000
+"""Samples of a contestant at most; a budget is over before."""
+SECONDS_SAMPLE = 0.005
+"""Seconds that the calls of one sample last, so that the clock weighs little; then the next contestant has its turn."""
+SAMPLES = 8
+"""Samples of a round, of which the lower quartile counts: what interrupts a sample makes it longer, never shorter."""
 SLOW, ROUNDS_SLOW = 8.0, 4
 """How many times slower than the fastest a contestant is to have only so many rounds."""
 TOLERANCE = 1e-5
@@ -609,10 +615,15 @@ class _Command(_Contestant):
 
 def _run(ready: Mapping[str, tuple[_Contestant, ReadyCandidate]], budget: float, agree: bool | None) -> Race:
     """Time the contestants in rounds for `budget` seconds and return the race."""
-    policy = Policy(rounds=ROUNDS, rounds_slow=ROUNDS_SLOW, slow=SLOW, rounds_least=LEAST_ROUNDS, seconds_most=budget)
+    policy = Policy(
+        rounds=MOST_SAMPLES, rounds_slow=ROUNDS_SLOW, slow=SLOW, rounds_least=LEAST_ROUNDS, seconds_most=budget
+    )
     time_rounds({name: candidate for name, (_, candidate) in ready.items()}, policy, perf_counter)
     for contestant, candidate in ready.values():
-        contestant.timing.seconds = candidate.samples
+        timing, count = contestant.timing, len(candidate.samples)
+        parts = np.array_split(np.arange(count), min(ROUNDS, max(count // SAMPLES, min(count, MOST_ROUNDS))))
+        timing.seconds = [trial_statistic([candidate.samples[place] for place in part]) for part in parts]
+        timing.busy = [float(np.mean([timing.busy[place] for place in part])) for part in parts]
     timings = {name: contestant.timing for name, (contestant, _) in ready.items()}
     return Race(timings, machine.machine_id(), machine.versions(), agree)
 
