@@ -205,7 +205,7 @@ def test_caveats_name_worse_models_dense_arrays_failures_and_hashed_columns():
     assert any(map(worse.match, caveats))
     assert any("makes a dense array of 10.2 MB in dot." in one for one in caveats)
     assert any("3 of 60 configurations have no result" in one and "(no result after 60 s)" in one for one in caveats)
-    assert any("one of 2 groups of settings" in one for one in caveats)
+    assert any("There are 2 groups of settings" in one for one in caveats)
     hashed = "The words of the column review are hashed into 65,536 buckets; some share one."
     assert list(text_of(made.sweep(hashed=hashed)).caveats).count(hashed) == 1
 

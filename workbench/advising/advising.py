@@ -82,7 +82,11 @@ class Answer:
         stopped = "stopped early; " if self.is_stopped else ""
         before = f", {self.reused} of them measured before," if self.reused else ""
         took = f"{format_count(self.trials, 'trial')}{before} in {self.seconds:.0f} of {self.seconds_budget:.0f} s"
-        once = f", {self.seconds_compiled:.0f} s of them compiling, which is kept" if self.seconds_compiled >= 1 else ""
+        once = (
+            f", {self.seconds_compiled:.0f} s of them for compiling, which is cached"
+            if self.seconds_compiled >= 1
+            else ""
+        )
         read = f"{self.note}\n" if self.note else ""
         kept = f" Records: {self.folder}" if self.folder.exists() else ""
         return f"{read}{stopped}{took}{once}.{kept}"

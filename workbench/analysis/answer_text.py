@@ -249,7 +249,7 @@ def _caveats_of(answer: Answer, groups: Sequence[Group]) -> Iterator[str]:
     elif answer.best is not None and answer.best is not min(answer.leaders, key=seconds_a_row):
         yield "A larger batch or another device is faster by less than a quarter; small batches have more updates."
     if len(groups) > 1:
-        yield f"The answer is for {answer.group.label}, one of {len(groups)} groups of settings."
+        yield f"There are {len(groups)} groups of settings. The answer holds for this one: {answer.group.label}."
 
 
 def _warnings(group: Group, rows: Sequence[Record]) -> Iterator[str]:

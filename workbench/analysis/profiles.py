@@ -79,7 +79,7 @@ def _columns(profile: Mapping[str, Any]) -> Iterator[str]:
     yield top_columns_sentence(profile)
     yield f"the most frequent one is stored in {_percent(known['most_rows'])} of the rows"
     if known["zipf"]:
-        yield f"rows by rank fall as rank to the power of {-known['zipf']['slope']:.2f} (Zipf)"
+        yield f"frequency falls with rank like rank ** {-known['zipf']['slope']:.2f} (Zipf)"
     yield f"{known['unused']:,} never used"
 
 
@@ -87,7 +87,7 @@ def _active(profile: Mapping[str, Any]) -> Iterator[str]:
     """Yield active columns of random batches, one line per batch size."""
     for batch in profile["touched"]:
         share = batch["columns"] / batch["entries"] if batch["entries"] else 0.0
-        counts = f"{batch['columns']:,.0f} of {profile['features']:,}, U/z {format_number(share)}"
+        counts = f"{batch['columns']:,.0f} of {profile['features']:,}, {format_number(share)} an entry"
         yield f"{_count(batch['batch_rows'], 'random row')}: {counts}"
 
 
@@ -110,7 +110,7 @@ def _bytes(profile: Mapping[str, Any]) -> Iterator[str]:
 
 def _preparations(profile: Mapping[str, Any]) -> Iterator[str]:
     """Yield which preparations make the data dense and which keep it sparse, with bytes."""
-    for makes_dense, verb in ((True, "made dense by"), (False, "kept sparse by")):
+    for makes_dense, verb in ((True, "dense after"), (False, "still sparse after")):
         names = [known["name"] for known in profile["preparations"] if known["is_dense"] == makes_dense]
         sizes = {known["bytes_"] for known in profile["preparations"] if known["is_dense"] == makes_dense}
         yield (f"{verb} {join_items(names)} ({join_items(map(format_bytes, sizes))})")
@@ -141,7 +141,7 @@ def _labels(profile: Mapping[str, Any]) -> Iterator[str]:
 def _groups(profile: Mapping[str, Any]) -> Iterator[str]:
     """Yield the number of groups of rows and the largest; nothing without groups."""
     if known := profile["groups"]:
-        yield f"{known[0]:,}, the largest of {_count(known[1], 'row')}"
+        yield f"{known[0]:,}; the largest has {_count(known[1], 'row')}"
 
 
 SECTIONS: dict[str, Callable[[Mapping[str, Any]], Iterator[str]]] = {
