@@ -188,7 +188,7 @@ def first_layer_of(module: torch.nn.Module, features: int) -> tuple[str, torch.n
         with torch.no_grad():
             copied(example)
     except Exception as error:
-        if not found:
+        if not found or found[0][1].in_features != features:
             raise SpecError(
                 f"The model does not take rows of {features:,} columns: {type(error).__name__}: {error}"
             ) from error
@@ -261,7 +261,7 @@ class _Ways:
             return self._training(output, lambda _: rows)
 
         kind = "sparse" if self.lazy else "dense"
-        return [
+        ways = [
             LayerWay("rows densified a batch at a time", "dense", part, size, self._lines("batch")),
             LayerWay(
                 "rows in a dense array",
@@ -276,6 +276,7 @@ class _Ways:
             LayerWay(f"{own} and {OPTIMIZERS[self.optimizer][2]}", "sparse", ours, size, self._lines("ours")),
             LayerWay(REST, "", rest),
         ]
+        return [way for way in ways if not (self.is_bag and way.make is tensor)]
 
     def _training(
         self,
@@ -318,48 +319,46 @@ class _Ways:
 
     def _lines(self, way: str) -> str:
         """Return the lines that change with a first layer, for `model`, CSR rows `X` and a learning rate `lr`."""
-        place = f'"{self.path}"' if self.path else ""
-        old = f"model.get_submodule({place})" if self.path else "model"
-        put = f"model.set_submodule({place}, layer)" if self.path else "model = layer"
-        dense, sparse, name = (one if isinstance(one, str) else one.__name__ for one in OPTIMIZERS[self.optimizer])
-        rest = "[parameter for parameter in model.parameters() if all(parameter is not one for one in own)]"
         if way in ("array", "batch"):
-            return {
-                "array": "x = torch.from_numpy(X.toarray())  # once\noutputs = model(x[rows])",
-                "batch": "outputs = model(torch.from_numpy(X[rows].toarray()))",
-            }[way]
+            start = "# a torch.nn.Linear in place of the EmbeddingBag\n" if self.is_bag else ""
+            array = "x = torch.from_numpy(X.toarray())  # once\noutputs = model(x[rows])"
+            return start + (array if way == "array" else "outputs = model(torch.from_numpy(X[rows].toarray()))")
+        old = f'model.get_submodule("{self.path}")' if self.path else "model"
+        put = f'model.set_submodule("{self.path}", layer)' if self.path else "model = layer"
+        dense, sparse, name = (one if isinstance(one, str) else one.__name__ for one in OPTIMIZERS[self.optimizer])
+        own = "list(layer.parameters())"
+        first, outputs = f"torch.optim.{dense}(own, lr=lr)", "model(X[rows])"
         if way == "ours":
-            how = "" if self.lazy else ', lazy="exact"'
-            own = "SparseEmbeddingBag" if self.is_bag else "SparseLinear"
-            made = f"{own}.from_linear({old})"
-            if self.is_bag:
-                made = f'{own}.from_pretrained({old}.weight, freeze=False, mode="sum", include_last_offset=True)'
-            outputs = "model(*to_bags(X[rows]))" if self.is_bag else "model(X[rows])"
-            return "\n".join(
-                [
-                    f"from workbench.bridges.pytorch import {name}, {own}{', to_bags' if self.is_bag else ''}",
-                    "",
-                    f"layer = {made}",
-                    put,
-                    "own = list(layer.parameters())",
-                    f"others = {rest}",
-                    f"optimizers = [{name}(own, lr=lr{how}), torch.optim.{dense}(others, lr=lr)]  # step both",
-                    f"outputs = {outputs}",
-                ]
+            layer = "SparseEmbeddingBag" if self.is_bag else "SparseLinear"
+            start = (
+                f"from workbench.bridges.pytorch import {name}, {layer}\n\nlayer = {layer}.from_linear({old})\n{put}"
             )
-        source = SparseTensorLinear if way == "torch.sparse" else BagLinear
-        more = f", sparse={self.lazy}" if source is BagLinear else ""
-        form = inspect.getsource(as_tensor if source is SparseTensorLinear else as_bags)
-        optimizers = [f"optimizer = torch.optim.{dense}(model.parameters(), lr=lr)"]
-        if source is BagLinear and self.lazy and sparse != dense:
-            optimizers = [
-                "own = [layer.bag.weight]",
-                f"others = {rest}",
-                f"optimizers = [torch.optim.{sparse}(own, lr=lr), torch.optim.{dense}(others, lr=lr)]",
-            ]
-        used = f"outputs = model({form.split('(')[0].removeprefix('def ')}(X[rows]))"
-        start = f"from typing import Any\n\nimport torch\n\n\n{inspect.getsource(source)}\n\n{form}\n"
-        return "\n".join([start, f"layer = {source.__name__}({old}{more})", put, *optimizers, used])
+            if self.is_bag:
+                start = f"from workbench.bridges.pytorch import {name}, {layer}, to_bags\n\n"
+                start += f"bag = {old}.weight\n"
+                start += (
+                    f'layer = {layer}.from_pretrained(bag, freeze=False, mode="sum", include_last_offset=True)\n{put}'
+                )
+                outputs = "model(*to_bags(X[rows]))"
+            first = f"{name}(own, lr=lr{'' if self.lazy else ', lazy=' + repr('exact')})"
+        elif self.is_bag:
+            start = f"from workbench.bridges.pytorch import to_bags\n\nlayer = {old}\nlayer.sparse = {self.lazy}"
+            outputs = "model(*to_bags(X[rows]))"
+        else:
+            source, form = (SparseTensorLinear, as_tensor) if way == "torch.sparse" else (BagLinear, as_bags)
+            more = f", sparse={self.lazy}" if source is BagLinear else ""
+            code = f"{inspect.getsource(source)}\n\n{inspect.getsource(form)}"
+            start = f"from typing import Any\n\nimport torch\n\n\n{code}\n\n"
+            start += f"layer = {source.__name__}({old}{more})\n{put}"
+            outputs = f"model({form.__name__}(X[rows]))"
+        if way == "EmbeddingBag" and self.lazy and sparse != dense:
+            own = "[layer.weight]" if self.is_bag else "[layer.bag.weight]"
+            first = f"torch.optim.{sparse}(own, lr=lr)"
+        lines = [start, f"own = {own}", f"optimizers = [{first}]  # step each"]
+        if self.path:
+            others = "[one for one in model.parameters() if all(one is not parameter for parameter in own)]"
+            lines.append(f"optimizers.append(torch.optim.{dense}({others}, lr=lr))")
+        return "\n".join([*lines, f"outputs = {outputs}"])
 
 
 def _linear_of(bag: torch.nn.EmbeddingBag) -> torch.nn.Linear:
