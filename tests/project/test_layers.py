@@ -65,7 +65,7 @@ ALLOWED = {
     },
     "workbench.command": {
         *("formats", "ops", "data", "measure", "training", "store", "analysis", "sweeps", "reports"),
-        *("metrics", "cluster"),
+        *("metrics", "cluster", "recommend"),
         "study",
         "bridges",
         "advising",

@@ -1,13 +1,18 @@
 """The recommender: factors equal to float64 loops, EASE equal to its formula, labels, folders and refused input."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from typer.testing import CliRunner
 
 import kernels
 import workbench as wb
 from workbench import data
+from workbench.command import cli
 from workbench.recommend import als, comparing, ease, lists
 from workbench.recommend.interactions import read
 
@@ -55,6 +60,19 @@ def test_folded_users_are_those_of_float64_loops(taken, options):
     lists_of_rows = made.recommend(taken[:5], n=60, filter_seen=False)
     scores = expected[:5] @ made.item_factors_.T
     np.testing.assert_allclose(lists_of_rows.scores, -np.sort(-scores), atol=1e-4 * np.abs(scores).max())
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_cholesky_solves_each_side_exactly(taken, options):
+    usual = {"factors": 8, "regularization": 2.0, "iterations": 2, "random_state": 0, "solver": "cholesky"}
+    made = wb.Recommender(**usual, **options).fit(taken)
+    items = solved(taken.T.tocsr(), made.user_factors_, made)
+    np.testing.assert_allclose(made.item_factors_, items, atol=2e-5 * np.abs(items).max())
+
+
+def test_the_cheaper_solver_is_chosen_by_the_costs_of_the_kernels(taken):
+    assert als.is_cholesky_cheaper(taken, 2, 3)
+    assert not als.is_cholesky_cheaper(taken, 64, 3)
 
 
 @pytest.mark.parametrize("options", OPTIONS)
@@ -125,6 +143,7 @@ def plain(counts: np.ndarray, x: np.ndarray, y: np.ndarray, steps: int = 3) -> n
         ("confidence", "given"),
         ("frequency_scaling", 0.5),
         ("steps", 1),
+        ("solver", "cholesky"),
     ],
 )
 def test_every_parameter_matters(taken, name, value):
@@ -278,8 +297,10 @@ def test_unknown_labels_and_unfitted_models_are_refused(taken):
     made = wb.Recommender(factors=2).fit(frame(taken))
     with pytest.raises(data.DataError, match="Unknown user 'nobody'; expected one of 117"):
         made.recommend("nobody")
-    with pytest.raises(data.DataError, match="Unknown item 999"):
-        made.similar_items(999)
+    for unknown in (999, "x", 2.5):
+        with pytest.raises(data.DataError, match="Unknown item"):
+            made.similar_items(unknown)
+    assert made.recommend(pd.Series(["u0", "u1"]), n=2).items.shape == (2, 2)
     with pytest.raises(data.DataError, match="rows have 3 items"):
         wb.Recommender(factors=2).fit(np.eye(4)).recommend(np.eye(3))
     with pytest.raises(data.DataError, match=r"Unknown parameter 'factor'\. Did you mean 'factors'"):
@@ -323,3 +344,67 @@ def test_advice_compares_factors_with_ease_and_most_popular(monkeypatch):
     assert without.best == "als"
     assert "ease: left out. EASE needs" in repr(without)
     assert without.items_equal is None
+
+
+def test_the_command_trains_saves_and_recommends(taken, tmp_path):
+    path, model, out = tmp_path / "taken.csv", tmp_path / "model", tmp_path / "lists.csv"
+    table = frame(taken)
+    table.to_csv(path, index=False)
+    runner = CliRunner()
+    options = ["--model", "als", "--width", "6", "--epochs", "3", "--seed", "4", "--save", str(model)]
+    done = runner.invoke(cli.app, ["train", str(path), *options])
+    assert done.exit_code == 0, done.output
+    assert "117 users, 54 items" in done.output
+    made = wb.load_model(model)
+    assert (made.factors, made.iterations, made.random_state) == (6, 3, 4)
+    done = runner.invoke(cli.app, ["apply", str(model), str(path), "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    lists_written = pd.read_csv(out)
+    assert list(lists_written.columns) == ["user", "item", "title", "score"]
+    assert not len(lists_written.merge(table, on=["user", "item"]))
+    done = runner.invoke(cli.app, ["apply", str(model), str(path)])
+    assert "rows in all. Type --out lists.csv" in done.output
+
+
+def test_the_code_of_the_page_runs(taken, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table = frame(taken).replace({"user": {"u0": "anna", "u1": "ben"}}).drop(columns="title")
+    table["item"] = table["item"].astype(str).replace({"3": "The Third Man"})
+    table.to_csv("taken.csv", index=False)
+    text = (Path(__file__).parents[2] / "docs" / "howto" / "recommend.md").read_text(encoding="utf-8")
+    names = {"wb": wb}
+    for code in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+        exec(compile(code, "recommend.md", "exec"), names)
+    assert repr(names["again"]) == repr(names["recommender"])
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int16, np.float64])
+@pytest.mark.parametrize("kind", ["coo", "csc", "dense", "unsorted"])
+def test_matrices_of_any_kind_give_the_same(taken, kind, dtype):
+    counts = np.minimum(taken.toarray(), 1)
+    expected = wb.Recommender(factors=3, random_state=0, iterations=2).fit(counts).item_factors_
+    counts = counts.astype(dtype)
+    source = (
+        counts
+        if kind == "dense"
+        else sp.csr_array(counts)
+        if kind == "unsorted"
+        else sp.coo_array(counts).asformat(kind)
+    )
+    if kind == "unsorted":
+        rows = [np.arange(a, b)[::-1] for a, b in zip(source.indptr, source.indptr[1:], strict=False)]
+        order = np.concatenate(rows)
+        source = sp.csr_array((source.data[order], source.indices[order], source.indptr), shape=source.shape)
+    before = source.copy()
+    made = wb.Recommender(factors=3, random_state=0, iterations=2).fit(source)
+    np.testing.assert_array_equal(made.item_factors_, expected)
+    if kind == "unsorted":
+        np.testing.assert_array_equal(source.indices, before.indices)
+
+
+def test_anndata_keeps_its_names(taken):
+    anndata = pytest.importorskip("anndata")
+    table = anndata.AnnData(taken.toarray())
+    table.obs_names, table.var_names = [f"o{k}" for k in range(120)], [f"v{k}" for k in range(60)]
+    made = wb.Recommender(factors=3, random_state=0).fit(table)
+    assert made.recommend("o5", n=2).items[0, 0].startswith("v")

@@ -13,6 +13,8 @@ from workbench.settings import CHOICES, LABEL, SETTINGS
 
 SHOWN = 10
 """Rows that are shown if no file is written."""
+RECOMMENDERS = ("als", "ease")
+"""Values of --model of train that are no models of gradient steps: they fit a `workbench.Recommender`."""
 
 
 def apply(
@@ -24,6 +26,8 @@ def apply(
     quote_formulas: bool = False,
 ) -> None:
     """Predict the rows of a file with a saved model, and print its quality if the file has labels.
+
+    A recommender lists the best new items of each user in the file instead.
 
     Parameters
     ----------
@@ -46,11 +50,16 @@ def apply(
     workbench apply model/ new.txt --out scores.csv
     """
     from kernels.registry import format_count
+    from workbench.command import recommending
     from workbench.training.trained import ModelFolderError, lines_of_predictions, load_model, write_predictions
 
     if out is not None and out.exists() and not force:
         raise ModelFolderError(f"{out} is there already.\nType --force to replace it.")
-    predicted = load_model(model).apply(source, labels)
+    made = load_model(model)
+    if isinstance(made, recommending.Recommender):
+        recommending.apply(made, source, out, force)
+        return
+    predicted = made.apply(source, labels)
     if out is not None:
         write_predictions(out, predicted, force, quote_formulas)
         echo(f"{out}: {format_count(len(predicted.values), 'row')}")
@@ -469,9 +478,16 @@ def train(
     workbench train train.txt --save model/
     workbench train clicks.csv --label clicked --epochs 3
     workbench train likes.tsv --reading implicit=true
+    workbench train taken.csv --model als --width 64 --save model/
     """
     from workbench.command import data_source, training
 
+    if options["model"] in RECOMMENDERS:
+        from workbench.command import recommending
+
+        given = {name: options[name] for name in recommending.NAMES if not exit_codes.is_default(ctx, name)}
+        recommending.train(source or str(options["path"] or ""), options["model"], given, save, force)
+        return
     settings = {name: value for name, value in options.items() if value is not None}
     if settings["trainers"] == 1:
         search = training.settings_to_search(ctx, search)

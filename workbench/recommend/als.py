@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import kernels
+from kernels import Sizes
 from kernels.blas import matmul
 
 ROWS = 8192
@@ -18,6 +19,10 @@ ROWS = 8192
 
 LARGEST = 0.01
 """Factors at the start are uniform from 0 to this, as in the library implicit."""
+
+
+SLOWER = 4
+"""Time of an operation of a Cholesky factorization, in that of a step of conjugate gradients, 16 to 128 factors."""
 
 
 class Weights(NamedTuple):
@@ -47,6 +52,17 @@ def ridges(indptr: np.ndarray, regularization: float, scaling: float) -> np.ndar
     if not scaling:
         return np.full(len(indptr) - 1, regularization, np.float32)
     return (regularization * np.maximum(np.diff(indptr), 1.0) ** scaling).astype(np.float32)
+
+
+def is_cholesky_cheaper(matrix: Any, factors: int, steps: int) -> bool:
+    """Return whether Cholesky factorizations are estimated to be faster than `steps` of conjugate gradients.
+
+    By the operations of the two kernels for a CSR matrix [users, items] and its transpose, and their rates.
+    """
+    rows, entries = sum(matrix.shape), 2 * matrix.nnz
+    sizes = Sizes(rows, entries, rows, factors, rows)
+    cost = {name: kernels.get(name).cost(sizes).flops for name in ("als_cholesky", "als_conjugate")}
+    return cost["als_cholesky"] * SLOWER < cost["als_conjugate"] * (steps + 1) / 4
 
 
 def gram(y: np.ndarray) -> np.ndarray:
@@ -82,10 +98,15 @@ def solve(
 ) -> None:
     """Improve x [rows, factors], in place, for the rows of a CSR matrix [rows, len(y)] and fixed factors `y`.
 
+    By `steps` of conjugate gradients from x, or by Cholesky factorizations if 0.
+
     `diagonal` is that of y's Gram matrix, which must be diagonal; `ridge` float32 [rows].
     """
     entries = matrix.indptr, matrix.indices, matrix.data
-    kernels.get("als_conjugate").trusted(*entries, y, diagonal, ridge, *w[:4], steps, x)
+    if steps:
+        kernels.get("als_conjugate").trusted(*entries, y, diagonal, ridge, *w[:4], steps, x)
+    else:
+        kernels.get("als_cholesky").trusted(*entries, y, diagonal, ridge, *w[:4], x)
 
 
 class Factors:

@@ -74,6 +74,9 @@ class Recommender:
         Power of a row's number of entries that its regularization is multiplied by; 1 is ALS-WR.
     steps : int
         Steps of conjugate gradients in a half of an iteration.
+    solver : {"auto", "cg", "cholesky"}
+        Conjugate gradients, or exact solutions by Cholesky factorizations; by default what is estimated to be cheaper,
+        which is Cholesky only for a few factors.
     early_stopping : bool
         Hold out a tenth of the entries and stop when recall at 20 of these rises no more; the best factors are kept.
         They have not seen the entries held out.
@@ -120,6 +123,7 @@ class Recommender:
         confidence: str = "linear",
         frequency_scaling: float = 0.0,
         steps: int = 3,
+        solver: str = "auto",
         early_stopping: bool = False,
         split: str = "user",
         verbose: bool = False,
@@ -130,6 +134,7 @@ class Recommender:
             ("feedback", feedback, ("implicit", "explicit")),
             ("confidence", confidence, ("linear", "given")),
             ("split", split, ("user", "time")),
+            ("solver", solver, ("auto", "cg", "cholesky")),
         ):
             if given not in known:
                 raise DataError(unknown_name(name, given, known))
@@ -152,6 +157,7 @@ class Recommender:
         self.iterations, self.random_state, self.feedback = int(iterations), random_state, feedback
         self.confidence, self.frequency_scaling, self.steps = confidence, float(frequency_scaling), int(steps)
         self.early_stopping, self.split, self.verbose = bool(early_stopping), split, bool(verbose)
+        self.solver = solver
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters by name, as they are given to `Recommender`."""
@@ -212,8 +218,12 @@ class Recommender:
     def _fit_factors(self, matrix: Any, held: Any) -> None:
         """Train the factors on a CSR matrix, with early stopping if entries are `held` out."""
         weights = als.weights_of(self.feedback, self.confidence, self.alpha)
+        is_exact = self.solver == "cholesky" or (
+            self.solver == "auto" and als.is_cholesky_cheaper(matrix, self.factors, self.steps)
+        )
+        steps = 0 if is_exact else self.steps
         training = als.Factors(
-            matrix, self.factors, self.regularization, self.frequency_scaling, weights, self.steps, self.random_state
+            matrix, self.factors, self.regularization, self.frequency_scaling, weights, steps, self.random_state
         )
         self.history_, best, kept = [], -1.0, None
         with _progress(self.iterations, self.verbose) as advance:
@@ -284,7 +294,7 @@ class Recommender:
     def _rows(self, source: Any) -> tuple[Any, np.ndarray | None]:
         """Return (CSR rows over the fitted items, labels of the rows or None) of any source; DataError if unknown."""
         self._require_fitted()
-        found, items = self.read(source), self.seen_.shape[1]
+        found, items = source if isinstance(source, Interactions) else self.read(source), self.seen_.shape[1]
         matrix = found.matrix
         if found.items is not None and self.items_ is not None:
             columns = positions(self.items_, items, found.items, "item")
@@ -323,7 +333,12 @@ class Recommender:
         self._require_fitted()
         if not isinstance(n, int | np.integer) or n < 1:
             raise DataError(f"n is {n!r}; expected a whole number from 1.")
-        is_rows = hasattr(users, "iloc") or scipy.sparse.issparse(users) or getattr(users, "ndim", 0) == 2
+        is_rows = (
+            isinstance(users, Interactions)
+            or hasattr(users, "columns")
+            or scipy.sparse.issparse(users)
+            or getattr(users, "ndim", 0) == 2
+        )
         if is_rows:
             matrix, _ = self._rows(users)
             x = self._fold(matrix) if self.model == "als" else None

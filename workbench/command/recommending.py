@@ -1,0 +1,54 @@
+"""Recommenders on the command line: `train --model als` and `apply` of the folder that it saved."""
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kernels.registry import format_count
+from workbench import atomic_files
+from workbench.command.output import echo, escape_line
+from workbench.recommend.recommender import Recommender
+
+NAMES = {"width": "factors", "epochs": "iterations", "seed": "random_state"}
+"""Options of the command, and the parameters of `Recommender` that they are."""
+SHOWN = 10
+"""Lines that are shown if no file is written."""
+
+
+def train(source: str, model: str, options: Mapping[str, Any], save: Path | None, force: bool) -> None:
+    """Fit a recommender to the file `source`, print what it took, and keep it in the folder `save` unless None.
+
+    `options` are those of the command that were given, by their names. DataError if the file cannot be used.
+    """
+    made = Recommender(model, verbose=True, **{NAMES[name]: options[name] for name in NAMES if name in options})
+    start = time.perf_counter()
+    made.fit(source)
+    users, items = made.seen_.shape
+    echo(
+        f"{model}: {format_count(users, 'user')}, {format_count(items, 'item')}, "
+        f"{format_count(made.seen_.nnz, 'entry')}; {format_count(made.n_iter_, 'iteration')} in "
+        f"{time.perf_counter() - start:.3g} s"
+    )
+    if save is not None:
+        made.save(save, force)
+        echo(f"The model is kept in {save}. To recommend: workbench apply {save} FILE --out lists.csv")
+
+
+def apply(made: Recommender, source: Path, out: Path | None, force: bool) -> None:
+    """Write or print 20 items for each user in a file of what they took, new users or known ones, and not these items.
+
+    `out` is a CSV file: user, item, title if the items have any, score; an existing one is replaced if `force`.
+    """
+    found = made.read(source)
+    users = list(range(found.matrix.shape[0])) if found.users is None else found.users
+    frame = made.recommend(found, n=20).to_frame(users)
+    if out is not None:
+        with atomic_files.replacing(out, force=force) as new:
+            frame.to_csv(new, index=False)
+        echo(f"{out}: {format_count(len(frame), 'row')}")
+        return
+    for line in frame.head(SHOWN).to_csv(index=False).splitlines():
+        echo(escape_line(line))
+    if len(frame) > SHOWN:
+        echo(f"... {len(frame):,} rows in all. Type --out lists.csv to write them.")
