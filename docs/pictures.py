@@ -12,6 +12,7 @@ GROUPS = {
     "kernels": "arrays in, arrays out",
     "formats, ops, graph": "sparse arrays and operators",
     "data": "readers, tables, labels, batches",
+    "recommend": "factors of users and items, EASE",
     "executor, models, optimizers, training, module, metrics": "steps, epochs, saved models",
     "measure, store, analysis": "time and memory; records; answers",
     "sweeps": "candidates in rounds of trials",

@@ -19,8 +19,7 @@ import numpy as np
 from kernels.contract import Case, Cost, KernelError, Sizes, register_kernel
 from kernels.formula import choose
 from kernels.vector.gather import RowLoop, work_of
-from kernels.vector.lanes import AHEAD
-from kernels.vector.tiles import Cut, Tile, full_lanes, is_far, tile_for
+from kernels.vector.tiles import Cut, Tile, full_lanes, tile_for
 
 MOST_COLUMNS = 2048
 """Columns of a row up to which its vectors lie on the stack."""
@@ -101,13 +100,10 @@ def _row(
         def entries(count, k, _):
             """Emit q += scale * y for entries k to k + count - 1."""
             columns = [indices.index(k + place) for place in range(count)]
-            ahead = indices.index((k + AHEAD).least(indices.last)) if lane.cut.far_rows else None
 
             def dot(j, sums):
                 """Return the vectors of sums of y * p, one for each entry, after one tile."""
                 of_p = p.row(j).load()
-                if ahead is not None:
-                    y.row(ahead, j).prefetch()
                 added = []
                 for column, total in zip(columns, sums, strict=True):
                     for one, other in zip(y.row(column, j).load(), of_p, strict=True):
@@ -198,17 +194,17 @@ def _added(ones, others, total):
     return total
 
 
-def cut_passes(width, itemsize, far_rows=False):
-    """Return the cut of `width` columns into tiles of `VECTORS` vectors, all of the same lanes, since sums go on."""
-    bits, most = 8 * itemsize, VECTORS * full_lanes(8 * itemsize)
+def cut_passes(width, itemsize):
+    """Return the cut of `width` columns into tiles of `VECTORS` vectors, all of the same lanes, since sums go on.
+
+    Rows of y are not prefetched: on one core of a Xeon that changed less than a twentieth, from memory too.
+    """
+    bits, lanes = 8 * itemsize, full_lanes(8 * itemsize)
+    most = VECTORS * lanes
     if width <= most:
-        return Cut(None, tile_for(width, bits), far_rows)
-    lanes, rest = full_lanes(bits), (width - 1) % most + 1
-    return Cut(
-        Tile(bits, lanes, VECTORS, masked=False),
-        Tile(bits, lanes, -(-rest // lanes), masked=rest % lanes != 0),
-        far_rows,
-    )
+        return Cut(None, tile_for(width, bits))
+    rest = (width - 1) % most + 1
+    return Cut(Tile(bits, lanes, VECTORS, masked=False), Tile(bits, lanes, -(-rest // lanes), masked=rest % lanes != 0))
 
 
 _rows = RowLoop(_row, cut=cut_passes, starts=0)
@@ -224,7 +220,7 @@ def cpu(indptr, indices, data, y, diagonal, ridge, weight_scale, weight_shift, t
     if width > MOST_COLUMNS:
         raise KernelError(f"als_conjugate: x has {width} columns; expected at most {MOST_COLUMNS}.")
     numbers = (float(each) for each in (weight_scale, weight_shift, target_scale, target_shift))
-    shape, work = (width, x.itemsize, is_far(y.nbytes)), work_of(indices.size, width, rows) * 2 * (steps + 1)
+    shape, work = (width, x.itemsize), work_of(indices.size, width, rows) * 2 * (steps + 1)
     _rows.run(shape, rows, work, indptr, indices, data, y, diagonal, ridge, *numbers, int(steps), x)
 
 
