@@ -11,6 +11,8 @@ from typer.testing import CliRunner
 
 import kernels
 import workbench as wb
+from kernels import threads
+from tests.support.thread_counts import TWO_AT_MOST, share_out
 from workbench import data
 from workbench.command import cli
 from workbench.recommend import als, comparing, ease, lists
@@ -408,3 +410,16 @@ def test_anndata_keeps_its_names(taken):
     table.obs_names, table.var_names = [f"o{k}" for k in range(120)], [f"v{k}" for k in range(60)]
     made = wb.Recommender(factors=3, random_state=0).fit(table)
     assert made.recommend("o5", n=2).items[0, 0].startswith("v")
+
+
+@pytest.mark.usefixtures("kept_threads")
+@pytest.mark.parametrize("model", ["als", "ease"])
+def test_factors_and_lists_have_the_same_bits_at_every_thread_count(taken, model, monkeypatch):
+    share_out(monkeypatch)
+    found = []
+    for count in (1, TWO_AT_MOST):
+        threads.set_threads(count)
+        made = wb.Recommender(model, factors=20, random_state=0).fit(taken)
+        found.append((*made.recommend(n=9)[:2], *(getattr(made, name) for name in vars(made) if "factors_" in name)))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
