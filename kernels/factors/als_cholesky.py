@@ -23,18 +23,29 @@ AT_ONCE = 4
 
 
 def reference(indptr, indices, data, y, diagonal, ridge, weight_scale, weight_shift, target_scale, target_shift, x):
-    """Solve for each row of x [R, N], in plain loops and by NumPy's solver.
+    """Solve for each row of x [R, N], in plain loops.
 
     The matrix of row r is diag(diagonal [N] + ridge [R]) + sum of w y y', its right side the sum of v y, over the rows
     of y [D, N] that the entries of row r in indptr [R+1], indices [z] name; w and v are linear in data [z].
     """
+    width = x.shape[1]
     for r in range(x.shape[0]):
-        matrix, right = np.diag(diagonal + ridge[r]), np.zeros_like(x[r])
+        matrix, x[r] = np.diag(diagonal + ridge[r]), 0
         for k in range(indptr[r], indptr[r + 1]):
             row = y[indices[k]]
             matrix = matrix + (weight_scale * data[k] + weight_shift) * np.outer(row, row)
-            right = right + (target_scale * data[k] + target_shift) * row
-        x[r] = np.linalg.solve(matrix, right)
+            x[r] += (target_scale * data[k] + target_shift) * row
+        for k in range(width):
+            pivot = np.sqrt(matrix[k, k])
+            matrix[k, k:] /= pivot
+            x[r, k] /= pivot
+            for i in range(k + 1, width):
+                matrix[i, i:] -= matrix[k, i] * matrix[k, i:]
+                x[r, i] -= matrix[k, i] * x[r, k]
+        for k in reversed(range(width)):
+            for i in range(k + 1, width):
+                x[r, k] -= matrix[k, i] * x[r, i]
+            x[r, k] /= matrix[k, k]
 
 
 @compiled

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import psutil
-import scipy.linalg
 
 import kernels
 from kernels.registry import format_size
@@ -40,6 +39,8 @@ def fit(matrix: Any, regularization: float) -> np.ndarray:
     One such array is allocated; the Gram matrix is computed, factorized and inverted in it. Raises DataError if it does
     not fit into memory, or is singular.
     """
+    import scipy.linalg  # 40 modules, which no other command needs
+
     items = matrix.shape[1]
     require_memory(items)
     weights = np.empty((items, items), np.float32)
