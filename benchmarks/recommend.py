@@ -282,7 +282,7 @@ def page(found: list[dict], command: str) -> str:
             f"(geometric mean; from {min(all_ratios):.2f} to {max(all_ratios):.2f}).",
             "",
             "Loss: ours divided by theirs after the same iterations. Reach: seconds to 99 % of the best recall at 20, "
-            "of the library's faster solver, divided by ours; never: ours or theirs did not (recall of 1,000 users is known "
+            "of the library's faster solver, divided by ours; never: ours or theirs did not (recall is known "
             "to about 0.005). Memory: peak above that before, divided by the data in both orders and the factors.",
             "",
             "| set | entries | factors | iterations | s each | ratio | loss | recall, its | reach | lists | memory |",
