@@ -6,7 +6,7 @@ How to add a kernel. Write one file in the folder of its kind (`products`, `grad
 1. the module docstring: the formula, then the headings of `HEADINGS`, and no other prose;
 2. `reference`: plain Python loops, the definition, never optimised;
 3. `cpu`: the same parameters in the same order, Numba;
-4. `gpu`, if training runs it on a device: the launcher of the `.cu` file of the same name, tested on an emulator;
+4. `gpu`: the launcher of the `.cu` file of the same name, which tests run on the host (`tests/support/emulator`);
 5. `cost`: flops and bytes as a formula of `Sizes`;
 6. `register_kernel(__name__, name, operands)`, which takes these functions by their names.
 
@@ -424,8 +424,8 @@ class Kernel:
         return _with_checks(self, functools.wraps(raw)(with_contents))
 
 
-PARTS = ("reference", "cpu", "cost", "arguments")
-"""Functions that the file of a kernel defines, by these names; and `gpu` if training runs it on a device."""
+PARTS = ("reference", "cpu", "gpu", "cost", "arguments")
+"""Functions that the file of a kernel defines, by these names."""
 
 
 def register_kernel(module: str, name: str, operands: str, **fields: Any) -> None:
@@ -434,8 +434,7 @@ def register_kernel(module: str, name: str, operands: str, **fields: Any) -> Non
     `fields` are further fields of `Kernel`. Raises KernelError for an invalid declaration.
     """
     functions = vars(sys.modules[module])
-    reference, cpu, cost, arguments = (functions[part] for part in PARTS)
-    register(Kernel(name, operands, reference, cpu, functions.get("gpu"), cost, arguments, **fields))
+    register(Kernel(name, operands, *(functions[part] for part in PARTS), **fields))
 
 
 def _parse(text: str, kernel: str) -> tuple[str, str, tuple[tuple[str, int], ...], str]:

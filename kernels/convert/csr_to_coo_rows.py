@@ -12,7 +12,9 @@ Source     Definition of the coordinate form
 import numpy as np
 from numba import prange
 
+from kernels import devices
 from kernels.contract import Case, Cost, Sizes, register_kernel
+from kernels.gpu import indices
 from kernels.threads import compiled, compiled_parallel, equal_cost, is_serial, parts
 
 
@@ -50,6 +52,15 @@ def cpu(indptr):
     else:
         _parallel(indptr, row, equal_cost(indptr, parts()))
     return row
+
+
+def gpu(indptr):
+    """Compute the row of each stored entry on a CUDA device.
+
+    indptr int32|int64 [R+1], row pointers from 0. Returns a new array [z] of its dtype.
+    """
+    size = int(devices.device_of(indptr).read(indptr[indptr.size - 1 :])[0])  # synchronize!
+    return indices.rows_of(indptr, size, indptr.dtype)
 
 
 def cost(s: Sizes) -> Cost:

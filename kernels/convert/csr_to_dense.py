@@ -12,7 +12,9 @@ Source     Definition of the compressed form
 import numpy as np
 from numba import prange
 
+from kernels import devices
 from kernels.contract import Case, Cost, Sizes, register_kernel
+from kernels.gpu.source import FLOATS, blocks, c_name, source
 from kernels.threads import compiled, compiled_parallel, equal_cost, is_serial, parts
 
 
@@ -61,6 +63,20 @@ def cpu(indptr, indices, data, out):
         _rows(indptr, indices, data, out, 0, out.shape[0])
     else:
         _parallel(indptr, indices, data, out, equal_cost(indptr, parts(), per_row=out.shape[1]))
+
+
+_CUDA = source(__file__, [f"csr_to_dense<{value}>" for value in FLOATS])
+
+
+def gpu(indptr, indices, data, out):
+    """Write A in dense form to out on a CUDA device.
+
+    A in CSR form: indptr [R+1] and indices [z] int32|int64, data [z]. out [R, D] float32|float64 as data is
+    overwritten; duplicates are summed.
+    """
+    rows, columns = out.shape
+    name, wide = f"csr_to_dense<{c_name(out.dtype)}>", indptr.dtype.itemsize == 8
+    devices.device_of(out).launch(_CUDA, name, blocks(32 * rows), indptr, indices, wide, data, out, rows, columns)
 
 
 def cost(s: Sizes) -> Cost:

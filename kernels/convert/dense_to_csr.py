@@ -12,7 +12,10 @@ Source     Two-pass compression; blocks of zeros are passed over, others filled 
 import numpy as np
 from numba import prange
 
+from kernels import devices
 from kernels.contract import Case, Cost, Sizes, register_kernel
+from kernels.gpu import indices
+from kernels.gpu.source import FLOATS, blocks, c_name, source
 from kernels.plan import index_type
 from kernels.threads import compiled, compiled_parallel, equal_count, is_serial, parts
 
@@ -122,6 +125,29 @@ def cpu(dense):
     else:
         _fill_parts(dense, indptr, indices, data, bounds)
     return indptr, indices, data
+
+
+_CUDA = source(__file__, [f"{name}<{value}>" for name in ("count_stored", "fill_stored") for value in FLOATS])
+
+
+def gpu(dense):
+    """Convert a dense matrix to CSR on a CUDA device.
+
+    dense float32|float64 [R, D]. Returns new arrays (indptr [R+1], indices [z], data [z]) of the elements that are not
+    0, NaN included; indices are int32, or int64 if D or z needs it.
+    """
+    device, value, (rows, columns) = devices.device_of(dense), c_name(dense.dtype), dense.shape
+    counts = device.empty(rows, np.int64)  # [R]
+    grid = blocks(32 * rows)
+    device.launch(_CUDA, f"count_stored<{value}>", grid, dense, rows, columns, counts)
+    starts = indices.scan(counts, np.int64)
+    stored = int(device.read(starts[rows:])[0])  # synchronize!
+    kind = index_type(max(stored, columns))
+    indptr = indices.scan(counts, kind) if kind != np.int64 else starts
+    out_indices, data = device.empty(stored, kind), device.empty(stored, dense.dtype)
+    places = indptr, out_indices, indices.is_wide(indptr)
+    device.launch(_CUDA, f"fill_stored<{value}>", grid, dense, rows, columns, *places, data)
+    return indptr, out_indices, data
 
 
 def cost(s: Sizes) -> Cost:

@@ -15,8 +15,11 @@ Source     Definition of the compressed form
 import numpy as np
 from numba import prange
 
+from kernels import devices
 from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.convert.slice_rows import row_starts, wrong_row, wrong_starts
+from kernels.gpu import indices as on_device
+from kernels.gpu.source import FLOATS, blocks, c_name, source
 from kernels.threads import ROW_COST, compiled, compiled_parallel, equal_cost, is_serial, parts
 from kernels.vector.lanes import prefetch
 
@@ -112,6 +115,24 @@ def cpu(indptr, indices, data, rows, held, out):
     else:
         bounds = equal_cost(starts, parts(), per_row=ROW_COST + out.shape[1] // CLEARED)
         _parallel(indptr, indices, data, rows, held, out, bounds)
+
+
+_CUDA = source(__file__, [f"rows_to_dense<{value}>" for value in FLOATS])
+
+
+def gpu(indptr, indices, data, rows, held, out):
+    """Write rows of A in dense form, out[i] = A[rows[i]], on a CUDA device; waits for it.
+
+    A is in CSR form (indptr, indices, data), rows int64 [R], all on the device; rows of out [R, D] are cleared whole,
+    and held [R] becomes rows. Raises KernelError for a row out of range.
+    """
+    device, (count, columns) = devices.device_of(out), out.shape
+    name, wrong = f"rows_to_dense<{c_name(out.dtype)}>", device.zeros(1, np.int64)
+    matrix = indptr, indices, on_device.is_wide(indptr), data, indptr.size - 1
+    device.launch(_CUDA, name, blocks(32 * count), *matrix, rows, held, out, count, columns, wrong)
+    if first := int(device.read(wrong)[0]):  # synchronize!
+        place = count - first
+        raise wrong_row(place, int(device.read(rows[place : place + 1])[0]), indptr.size - 1)
 
 
 def cost(s: Sizes) -> Cost:

@@ -12,8 +12,10 @@ Source     Definition of the compressed form
 import numpy as np
 from numba import prange
 
-from kernels import reused
+from kernels import devices, reused
 from kernels.contract import Case, Cost, KernelError, Sizes, register_kernel
+from kernels.gpu import indices as on_device
+from kernels.gpu.source import FLOATS, blocks, c_name, source
 from kernels.plan import index_type
 from kernels.threads import compiled, compiled_parallel, equal_cost, is_serial, parts
 from kernels.vector.lanes import prefetch
@@ -131,6 +133,32 @@ def cpu(indptr, indices, data, rows):
     else:
         _parallel(indptr, indices, data, rows, starts, out_indices, out_data, equal_cost(starts, parts()))
     return starts, out_indices, out_data
+
+
+_CUDA = source(__file__, ["row_lengths", *[f"copy_rows<{value}>" for value in FLOATS]])
+
+
+def gpu(indptr, indices, data, rows):
+    """Select the rows A[rows] of a CSR matrix on a CUDA device.
+
+    indptr [M+1], indices [z] int32|int64, data float32|float64 [z]; rows int64 [R], in any order, repeated or not.
+    Returns new arrays (indptr [R+1], indices [s], data [s]) in this order; entries of a row keep theirs. Indices have
+    the dtype of indptr, or int64 if s needs it. Raises KernelError for a row out of range.
+    """
+    device, count, wide = devices.device_of(data), rows.size, on_device.is_wide(indptr)
+    lengths, wrong = device.empty(count, np.int64), device.zeros(1, np.int64)  # [R]
+    device.launch(_CUDA, "row_lengths", blocks(count), indptr, wide, indptr.size - 1, rows, count, lengths, wrong)
+    starts = on_device.scan(lengths, np.int64)
+    if first := int(device.read(wrong)[0]):  # synchronize!
+        place = count - first
+        raise wrong_row(place, int(device.read(rows[place : place + 1])[0]), indptr.size - 1)
+    stored = int(device.read(starts[count:])[0])
+    kind = index_type(stored, indptr.dtype)
+    out_indices, out_data = device.empty(stored, kind), device.empty(stored, data.dtype)
+    results = out_indices, on_device.is_wide(out_indices), out_data, stored
+    name = f"copy_rows<{c_name(data.dtype)}>"
+    device.launch(_CUDA, name, blocks(stored), indptr, indices, wide, data, rows, count, starts, *results)
+    return on_device.scan(lengths, kind) if kind != np.int64 else starts, out_indices, out_data
 
 
 def cost(s: Sizes) -> Cost:

@@ -1,4 +1,4 @@
-// Steps of an update rule: on every row, on rows that are named, and fused with the gradient. The
+// Steps of an update rule: on every row, on rows that are named, fused with the gradient, and repeated without one. The
 // struct `Rule` stands before this text, made from the rule's formula.
 #include "row_sums.cuh"
 
@@ -141,6 +141,27 @@ template <class T, int W, int G>
 __global__ void __launch_bounds__(THREADS, 6)
     rows_live(ARRAYS, const T* gradient, i64 count, i64 width, const T* live) {
     step_rows<W, G>(RULE_AT(live), nullptr, 0, gradient, count, width);
+}
+
+// The rows `rows[u]` by gradients of zero, a step for each row of `table` [steps, SETTINGS] from since[u] on.
+template <class T, int G>
+__global__ void __launch_bounds__(THREADS) step_by_step(
+    ARRAYS, const i64* rows, const i64* since, const T* table, i64 steps, i64 count, i64 width) {
+    T* const states[] = {state0, state1, state2};
+    const Group<G> group;
+    for (i64 u = group.first(); u < count; u += group.count()) {
+        const i64 row = rows[u], first = since[u];
+        for (i64 n = group.lane; n < width; n += G) {
+            const i64 place = row * width + n;
+            T weight = weights[place];
+            T state[MOST_STATES];
+            for (int s = 0; s < Rule::STATES; s++) state[s] = states[s][place];
+            for (i64 missed = first; missed < steps; missed++)
+                Rule::step(weight, state, (T)0, (T)0, table + missed * Rule::SETTINGS);
+            weights[place] = weight;
+            for (int s = 0; s < Rule::STATES; s++) states[s][place] = state[s];
+        }
+    }
 }
 
 // Takes the gradient of a touched column from `sum_rows` and steps the row of weights that it belongs to. A rule by row

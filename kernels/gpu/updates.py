@@ -106,6 +106,8 @@ def register_source(rule: "Rule") -> None:
     else:
         kinds = "dense", "dense_live"
         names += [f"{kind}<{value}, {pack}>" for kind in kinds for value in FLOATS for pack in (1, PACK[value])]
+    if rule.step_by_step:
+        names += [f"step_by_step<{value}, {g}>" for value in FLOATS for g in GROUPS]
     tiles = {value: [Tile(*tile).name(value) for tile in TILES[value]] for value in FLOATS}
     last = {value: [_widest(value, pack).name(value) for pack in (1, PACK[value])] for value in FLOATS}
     for kernel, each in (("fused", tiles), ("fused_pieces", last)):
@@ -198,6 +200,34 @@ def lazy(rule: "Rule", arrays: tuple, rows: Any, gradient: Any, settings: tuple)
     arguments = *_arrays(arrays), named, rows is not None, gradient, count, width
     name = f"lazy<{value}, {pack}, {lanes}>"
     device.launch(_sources[rule.name], name, blocks(count * lanes), *arguments, *_settings(settings, gradient.dtype))
+
+
+def gpu_step_by_step(rule: "Rule", *args: Any) -> None:
+    """Apply the zero-gradient steps that each of `rows` has missed on a CUDA device, in place.
+
+    `args` are weights, states, rows [U], since [U] and table [S, settings].
+    """
+    step_by_step(rule, args[: len(rule.written)], args[len(rule.written) :])
+
+
+def step_by_step(rule: "Rule", arrays: tuple, missed: tuple) -> None:
+    """Queue the missed zero-gradient steps of `arrays`, weights and states, in place; `missed` is (rows, since, table).
+
+    Row rows[u] gets steps since[u] to S - 1 of table [S, settings]. Raises KernelError for a table of another width.
+    """
+    rows, since, table = missed
+    width, (steps, count) = arrays[0].shape[1], table.shape
+    if count != len(rule.settings(*rule.example)):
+        raise KernelError(
+            f"{rule.name}_step_by_step: table has {count} columns; a row holds the {len(rule.settings(*rule.example))} "
+            "settings of a step."
+        )
+    if not rows.size or not width:
+        return
+    device, lanes = devices.device_of(table), GROUPS[0] if width <= GROUPS[0] else GROUPS[1]
+    name = f"step_by_step<{c_name(table.dtype)}, {lanes}>"
+    arguments = rows, since, table, steps, rows.size, width
+    device.launch(_sources[rule.name], name, blocks(rows.size * lanes), *_arrays(arrays), *arguments)
 
 
 def gpu_fused(rule: "Rule", *args: Any) -> None:

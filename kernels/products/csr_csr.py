@@ -17,7 +17,10 @@ import numpy as np
 from numba import prange
 from numba.cpython.unsafe.numbers import trailing_zeros
 
+from kernels import devices
 from kernels.contract import Case, Cost, Sizes, register_kernel
+from kernels.gpu import indices as on_device
+from kernels.gpu.source import FLOATS, blocks, c_name, source
 from kernels.plan import index_type, largest, sort_segments
 from kernels.threads import compiled, compiled_parallel, compiled_part, equal_cost, get_threads, is_serial
 
@@ -244,6 +247,43 @@ def cpu(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data):
     else:
         _fill_parts(*a, *b, width, indptr, indices, data, bounds)
     return indptr, indices if names is None else names[indices].astype(kind, copy=False), data
+
+
+_KERNELS = [f"{name}<{value}>" for name in ("expand_terms", "add_terms") for value in FLOATS]
+_CUDA = source(__file__, ["count_terms", "mark_elements", *_KERNELS])
+
+
+def gpu(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data):
+    """Compute A @ B in CSR form on a CUDA device; waits for it.
+
+    A is (a_indptr, a_indices, a_data), B (b_indptr, b_indices, b_data), on the device; results as of `cpu`. Memory
+    grows with the products of two entries, about 50 bytes for each.
+    """
+    device, entries, wide, rows = (
+        devices.device_of(a_data),
+        a_indices.size,
+        on_device.is_wide(a_indices),
+        a_indptr.size - 1,
+    )
+    i64, value = np.dtype(np.int64), c_name(a_data.dtype)
+    counts = device.empty(entries, i64)
+    device.launch(_CUDA, "count_terms", blocks(entries), a_indices, b_indptr, wide, entries, counts)
+    starts, of_entry = on_device.scan(counts, i64), on_device.rows_of(a_indptr, entries, i64)
+    terms = int(device.read(starts[entries:])[0])  # synchronize!
+    row, column, values = device.empty(terms, i64), device.empty(terms, i64), device.empty(terms, a_data.dtype)
+    operands = starts, of_entry, a_indices, b_indptr, b_indices, wide, a_data, b_data, entries, terms
+    device.launch(_CUDA, f"expand_terms<{value}>", blocks(terms), *operands, row, column, values)
+    _, by_column = on_device.sort(column, on_device.survey(column, 0)[2] + 1, i64)
+    ordered, turn = on_device.sort(on_device.gathered(row, by_column), max(rows, 1), i64)
+    places, flags = on_device.gathered(by_column, turn), device.empty(terms, i64)
+    device.launch(_CUDA, "mark_elements", blocks(terms), ordered, column, places, terms, flags)
+    ranks = on_device.scan(flags, i64)
+    stored = int(device.read(ranks[terms:])[0])  # synchronize!
+    kind = index_type(stored, a_indptr.dtype)
+    out_row, indices, data = device.empty(stored, i64), device.empty(stored, kind), device.empty(stored, a_data.dtype)
+    results = ranks, terms, out_row, indices, on_device.is_wide(indices), data
+    device.launch(_CUDA, f"add_terms<{value}>", blocks(terms), ordered, column, places, values, *results)
+    return on_device.starts_of(out_row, rows, kind), indices, data
 
 
 def cost(s: Sizes) -> Cost:

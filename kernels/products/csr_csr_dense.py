@@ -15,6 +15,7 @@ import numpy as np
 from numba import prange
 
 from kernels.contract import Case, Cost, Sizes, register_kernel
+from kernels.convert import csr_to_dense
 from kernels.products import csr_csr
 from kernels.threads import compiled, compiled_parallel, equal_cost, is_serial, parts
 
@@ -74,6 +75,15 @@ def cpu(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, out):
         _rows(*operands, 0, rows)
     else:
         _parallel(*operands, equal_cost(terms, parts(), per_row=width // TERM_COST))
+
+
+def gpu(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, out):
+    """Compute out = A @ B, A and B in CSR form, out dense, on a CUDA device.
+
+    A [R, D] is (a_indptr, a_indices, a_data), B [D, M] (b_indptr, b_indices, b_data): indices int32|int64, data
+    float32|float64. out [R, M] is overwritten. Duplicates are summed.
+    """
+    csr_to_dense.gpu(*csr_csr.gpu(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data), out)
 
 
 def cost(s: Sizes) -> Cost:

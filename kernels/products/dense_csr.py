@@ -9,10 +9,30 @@ Limits     z < 2**63, D*N < 2**63; the cost grows with D whatever the batch
 Source     (A.T @ x.T).T: x and the result are transposed in memory, so that rows of vectors are summed
 """
 
+from typing import Any
+
 import numpy as np
 
+from kernels import devices
 from kernels.contract import Case, Cost, Sizes, register_kernel
+from kernels.gpu.source import FLOATS, c_name, grid, source
 from kernels.gradients import csr_t_dense_full
+
+SIDE = 32
+"""Rows and columns of a square, as in `transpose.cu`."""
+
+_CUDA = source(__file__, [f"transpose<{value}>" for value in FLOATS], "transpose.cu", "transpose")
+
+
+def transpose(x: Any, out: Any = None) -> Any:
+    """Return x.T [N, R] of device array `x` [R, N], in C order; written to `out` if given, else to a new array."""
+    device, (rows, columns) = devices.device_of(x), x.shape
+    if out is None:
+        out = device.empty((columns, rows), x.dtype)
+    squares = -(-rows // SIDE) * -(-columns // SIDE)
+    if squares:
+        device.launch(_CUDA, f"transpose<{c_name(x.dtype)}>", grid(squares), x, out, rows, columns)
+    return out
 
 
 def reference(x, indptr, indices, data, out):
@@ -37,6 +57,17 @@ def cpu(x, indptr, indices, data, out):
     turned = np.empty(out.shape[::-1], out.dtype)  # [D, N]
     csr_t_dense_full.cpu(indptr, indices, data, np.ascontiguousarray(x.T), turned)
     out[...] = turned.T
+
+
+def gpu(x, indptr, indices, data, out):
+    """Compute out = x @ A on a CUDA device.
+
+    x [N, R]; A in CSR form: indptr [R+1] and indices [z] int32|int64, data [z], shape [R, D]. out [N, D],
+    float32|float64 as x and data, is overwritten. Duplicates are summed.
+    """
+    turned = devices.device_of(out).empty(out.shape[::-1], out.dtype)  # [D, N]
+    csr_t_dense_full.gpu(indptr, indices, data, transpose(x), turned)
+    transpose(turned, out)
 
 
 def cost(s: Sizes) -> Cost:

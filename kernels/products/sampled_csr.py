@@ -14,7 +14,9 @@ Source     Sampled dense-dense product; differs: of a, too, only the entries are
 import numpy as np
 from numba import prange
 
+from kernels import devices
 from kernels.contract import Case, Cost, Sizes, register_kernel
+from kernels.gpu.source import FLOATS, blocks, c_name, source
 from kernels.threads import compiled, compiled_parallel, equal_cost, is_serial, parts
 
 TERM_COST = 4
@@ -83,6 +85,20 @@ def cpu(indptr, indices, a_indptr, a_indices, a_data, b, out):
         _rows(*operands, 0, indptr.size - 1)
     else:
         _parallel(*operands, equal_cost(terms, parts()))
+
+
+_CUDA = source(__file__, [f"sampled_csr<{value}>" for value in FLOATS])
+
+
+def gpu(indptr, indices, a_indptr, a_indices, a_data, b, out):
+    """Compute out[k] = a[r] . b[indices[k]] on a CUDA device.
+
+    For each entry k of row r of a CSR pattern: indptr [R+1], indices [z] int32|int64. a [R, M] in CSR form (a_indptr
+    [R+1], a_indices, a_data [y]), b [D, M] dense; out [z], float32|float64 as a_data and b, is overwritten.
+    """
+    name, wide, sizes = f"sampled_csr<{c_name(out.dtype)}>", indptr.dtype.itemsize == 8, (indptr.size - 1, out.size)
+    operands = indptr, indices, a_indptr, a_indices, wide, a_data, b, out
+    devices.device_of(out).launch(_CUDA, name, blocks(out.size), *operands, *sizes, b.shape[1])
 
 
 def cost(s: Sizes) -> Cost:

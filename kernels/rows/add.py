@@ -13,7 +13,10 @@ Source     Merge of sorted lists, Knuth vol. 3, 5.2.4, every step without a bran
 import numpy as np
 from numba import prange
 
+from kernels import devices
 from kernels.contract import Case, Cost, Sizes, register_kernel
+from kernels.gpu import indices as on_device
+from kernels.gpu.source import FLOATS, blocks, c_name, source
 from kernels.threads import compiled, compiled_parallel, equal_count, is_serial, parts
 
 
@@ -106,6 +109,30 @@ def cpu(left_indices, left_values, right_indices, right_values):
     else:
         _add_parts(left_values, right_values, from_left, from_right, sums, equal_count(size, parts()))
     return union[:size].copy(), sums
+
+
+_CUDA = source(__file__, ["mark_new", "unite", *[f"add_rows<{value}>" for value in FLOATS]])
+
+
+def gpu(left_indices, left_values, right_indices, right_values):
+    """Add two sets of stored rows on a CUDA device.
+
+    left_indices [U], right_indices [V] int32|int64, strictly ascending; values [U, N], [V, N] float32|float64. Returns
+    new arrays: the union of the indices [W], ascending, and the sums [W, N]; a row of one side only is copied.
+    """
+    device, width = devices.device_of(left_values), left_values.shape[1]
+    sides = left_indices, left_indices.size, right_indices, right_indices.size, on_device.is_wide(left_indices)
+    flags = device.empty(right_indices.size, np.int64)  # [V]
+    device.launch(_CUDA, "mark_new", blocks(flags.size), *sides, flags)
+    ranks = on_device.scan(flags, np.int64)
+    size = left_indices.size + int(device.read(ranks[flags.size :])[0])  # synchronize!
+    union, from_left, from_right = (device.empty(size, kind) for kind in (left_indices.dtype, np.int64, np.int64))
+    most = left_indices.size + right_indices.size
+    device.launch(_CUDA, "unite", blocks(most), *sides, ranks, union, from_left, from_right)
+    sums = device.empty((size, width), left_values.dtype)
+    values = left_values, right_values, from_left, from_right, sums, size, width
+    device.launch(_CUDA, f"add_rows<{c_name(sums.dtype)}>", blocks(32 * size), *values)
+    return union, sums
 
 
 def cost(s: Sizes) -> Cost:

@@ -13,7 +13,9 @@ Source     Binary search, Knuth vol. 3, 6.2.1, without a branch. Differs: all in
 import numpy as np
 from numba import prange
 
+from kernels import devices
 from kernels.contract import Case, Cost, Sizes, register_kernel
+from kernels.gpu.source import blocks, source
 from kernels.threads import call_parallel, compiled, compiled_parallel
 
 BLOCK = 256
@@ -70,6 +72,19 @@ def cpu(indices, stored, out):
         return
     steps = int(stored.size).bit_length()
     call_parallel(_blocks, indices.size * steps, indices, stored, out, -(-indices.size // BLOCK))
+
+
+_CUDA = source(__file__, ["find"])
+
+
+def gpu(indices, stored, out):
+    """Find the position of each index among the stored rows on a CUDA device.
+
+    indices int32|int64 [z], in any order; stored int64 [U], strictly ascending. out int64 [z] is overwritten by the
+    position of indices[i] in `stored`, or -1 if it is not there.
+    """
+    sought = indices, indices.dtype == np.int64, indices.size
+    devices.device_of(out).launch(_CUDA, "find", blocks(indices.size), *sought, stored, stored.size, out)
 
 
 def cost(s: Sizes) -> Cost:

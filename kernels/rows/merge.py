@@ -11,8 +11,10 @@ Source     Radix sort and segmented sum: the sort is that of the batch plan, the
 
 import numpy as np
 
+from kernels import devices
 from kernels.contract import Case, Cost, KernelError, Sizes, register_kernel
-from kernels.plan import sort_segments
+from kernels.gpu import indices as on_device
+from kernels.plan import index_type, sort_segments
 from kernels.products import csr_dense_ones
 
 
@@ -46,6 +48,23 @@ def cpu(indices, values):
     unique, segments, order = sort_segments(indices, int(indices.max(initial=0)) + 1)
     sums = np.empty((unique.size, values.shape[1]), values.dtype)
     csr_dense_ones.cpu(segments, order, values, sums)
+    return unique, sums
+
+
+def gpu(indices, values):
+    """Sum rows with the same index on a CUDA device.
+
+    indices int32|int64 [z], in any order; values float32|float64 [z, N]. Returns new arrays: unique int64 [U],
+    ascending, and sums [U, N]. Raises KernelError for a negative index.
+    """
+    _, least, largest = on_device.survey(indices, 0)
+    if least < 0:
+        raise wrong_index(least)
+    kind = index_type(indices.size)
+    ordered, order = on_device.sort(indices, largest + 1, kind)
+    unique, segments = on_device.runs(ordered, kind)
+    sums = devices.device_of(values).empty((unique.size, values.shape[1]), values.dtype)
+    csr_dense_ones.gpu(segments, order, values, sums)
     return unique, sums
 
 

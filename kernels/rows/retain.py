@@ -11,7 +11,10 @@ Source     Intersection of sorted lists, every step without a branch
 
 import numpy as np
 
+from kernels import devices
 from kernels.contract import Case, Cost, KernelError, Sizes, register_kernel
+from kernels.gpu import indices as on_device
+from kernels.gpu.source import blocks, source
 from kernels.plan import sort_segments
 from kernels.rows import take
 from kernels.threads import compiled
@@ -77,6 +80,29 @@ def cpu(indices, values, wanted):
     rows = np.empty((places.size, values.shape[1]), values.dtype)
     take.cpu(values, places, rows)
     return indices[places], rows
+
+
+_CUDA = source(__file__, ["mark_wanted", "list_wanted"])
+
+
+def gpu(indices, values, wanted):
+    """Select the stored rows whose index is wanted on a CUDA device; waits for it.
+
+    Operands and results as `cpu`, on the device. Raises KernelError for a negative wanted index.
+    """
+    device, stored, wide = devices.device_of(values), indices.size, on_device.is_wide(indices)
+    _, least, _ = on_device.survey(wanted, 0)
+    if least < 0:
+        raise wrong_row(least)
+    flags = device.zeros(stored, np.int64)  # [U]
+    device.launch(_CUDA, "mark_wanted", blocks(wanted.size), indices, stored, wanted, wanted.size, wide, flags)
+    ranks = on_device.scan(flags, np.int64)
+    kept = int(device.read(ranks[stored:])[0])  # synchronize!
+    places = device.empty(kept, np.int64)
+    device.launch(_CUDA, "list_wanted", blocks(stored), ranks, stored, places)
+    rows = device.empty((kept, values.shape[1]), values.dtype)
+    take.gpu(values, places, rows)
+    return on_device.gathered(indices, places), rows
 
 
 def cost(s: Sizes) -> Cost:

@@ -371,7 +371,6 @@ def _register(rule: Rule, kind: str, gradient: str, emit: Callable, cut: Callabl
     reference, cpu, cost, arguments = (globals()[f"{part}_{kind}"] for part in PARTS)
     operands = rule.operands(gradient)
     names = [operand.partition(":")[0] for operand in operands.split()]
-    gpu = getattr(updates, f"gpu_{kind}", None)
     most, name = MOST_ALONE if kind in ("lazy", "fused") else LEAST_WORK - 1, f"{rule.name}_{kind}"
     loop = RowLoop(emit(rule), cut=cut, starts=starts, per_row=rule.row_cost, name=name, most_alone=most)
     register(
@@ -380,7 +379,7 @@ def _register(rule: Rule, kind: str, gradient: str, emit: Callable, cut: Callabl
             operands=operands,
             reference=_bind_names(rule, reference, names),
             cpu=_bind_names(rule, cpu, names, loop),
-            gpu=_bind_names(rule, gpu, names) if gpu else None,
+            gpu=_bind_names(rule, getattr(updates, f"gpu_{kind}"), names),
             cost=functools.partial(cost, rule),
             arguments=functools.partial(arguments, rule),
             writes=rule.written,

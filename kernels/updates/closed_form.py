@@ -11,7 +11,9 @@ Source     Definition; rows that come from memory are asked for ahead of their u
 
 import numpy as np
 
+from kernels import devices
 from kernels.contract import Case, Cost, Sizes, register_kernel
+from kernels.gpu.source import FLOATS, blocks, c_name, source
 from kernels.vector.gather import RowLoop, work_of
 from kernels.vector.lanes import AHEAD
 from kernels.vector.tiles import cut_elements, is_far_state
@@ -53,6 +55,33 @@ def cpu(weights, rows, factor):
     width = weights.shape[1]
     far = is_far_state(weights.nbytes, weights.itemsize * width)
     _rows.run((width, weights.itemsize, far), rows.size, work_of(rows.size, width), weights, rows, factor)
+
+
+CUDA_GROUPS = (4, 32)
+"""Lanes of a row on a CUDA device."""
+
+_KERNELS = ("closed_form", "closed_form_pair")
+CUDA = source(__file__, [f"{name}<{value}, {g}>" for name in _KERNELS for value in FLOATS for g in CUDA_GROUPS])
+
+
+def gpu(weights, rows, factor):
+    """Multiply rows: weights[rows[u]] *= factor[u] on a CUDA device.
+
+    weights float32|float64 [D, N]; rows int64 [U], ascending, unique; factor [U]. weights is changed in place at these
+    rows only: the decay of rows that missed some steps.
+    """
+    on_rows("closed_form", rows, weights, rows, factor)
+
+
+def on_rows(kernel, rows, weights, *others):
+    """Queue `kernel` of `closed_form.cu`, which changes rows `rows` [U] of `weights` [D, N] on the device, in place.
+
+    `others` are its further operands in order, a state among them being changed as well.
+    """
+    count, width = rows.size, weights.shape[1]
+    lanes = CUDA_GROUPS[0] if width <= CUDA_GROUPS[0] else CUDA_GROUPS[1]
+    name = f"{kernel}<{c_name(weights.dtype)}, {lanes}>"
+    devices.device_of(weights).launch(CUDA, name, blocks(count * lanes), weights, *others, count, width)
 
 
 def cost(s: Sizes) -> Cost:

@@ -13,6 +13,7 @@ Source     Definition; rows that come from memory are asked for ahead of their u
 import numpy as np
 
 from kernels.contract import Case, Cost, KernelError, Sizes, register_kernel
+from kernels.updates import closed_form
 from kernels.vector.gather import RowLoop, work_of
 from kernels.vector.lanes import AHEAD
 from kernels.vector.tiles import cut_elements, is_far_state
@@ -68,6 +69,16 @@ def cpu(weights, state, rows, matrix):
     width = weights.shape[1]
     far = is_far_state(2 * weights.nbytes, weights.itemsize * width)
     _rows.run((width, weights.itemsize, far), rows.size, work_of(rows.size, 2 * width), weights, state, rows, matrix)
+
+
+def gpu(weights, state, rows, matrix):
+    """Multiply (weights, state) rows by 2 x 2 matrices on a CUDA device.
+
+    weights, state float32|float64 [D, N]; rows int64 [U], ascending, unique; matrix [U, 4] of (a, b, c, d). In place,
+    at these rows only: w, s = a * w + b * s, c * w + d * s. Raises KernelError unless matrix has four columns.
+    """
+    check(matrix)
+    closed_form.on_rows("closed_form_pair", rows, weights, state, rows, matrix)
 
 
 def cost(s: Sizes) -> Cost:

@@ -12,7 +12,10 @@ Source     Definition
 import numpy as np
 from numba import prange
 
+from kernels import devices
 from kernels.contract import Case, Cost, Sizes, register_kernel
+from kernels.gpu.losses import ELEMENTS, names_of, total
+from kernels.gpu.source import c_name, grid, source
 from kernels.threads import BLOCK, call_parallel, compiled_parallel, compiled_sums, sum_of
 
 
@@ -54,6 +57,24 @@ def cpu(values):
     sums = np.empty(-(-values.size // BLOCK))
     call_parallel(_blocks, values.size, values.reshape(-1), BLOCK, sums)
     return sum_of(sums)
+
+
+_CUDA = source(__file__, names_of("square_norm"))
+
+
+def gpu(values):
+    """Sum the squares of all elements on a CUDA device.
+
+    values float32|float64 [U, N]. Returns a Python float, summed in float64, 0.0 without elements: the squared norm of
+    a gradient.
+    """
+    device, count = devices.device_of(values), -(-values.size // ELEMENTS)
+    if not count:
+        return 0.0
+    sums = device.empty(count, np.float64)  # [blocks]
+    name = f"square_norm<{c_name(values.dtype)}>"
+    device.launch(_CUDA, name, grid(count), values, values.size, sums, count)
+    return total(sums)
 
 
 def cost(s: Sizes) -> Cost:

@@ -113,8 +113,8 @@ def on_cuda(task: str, width: int = 4, **more) -> BenchmarkConfiguration:
                 cache="warm", **more)  # fmt: skip
 
 
-SOME = ("csr_dense", "csr_t_dense", "sddmm", "softmax", "adagrad_fused", "adagrad_lazy", "plan",
-        "coo_to_csr", "take_rows")  # fmt: skip
+SOME = ("csr_dense", "csr_t_dense", "sddmm", "softmax", "adagrad_fused", "adagrad_lazy", "plan", "slice_rows",
+        "coo_to_csr", "merge_rows", "take_rows")  # fmt: skip
 """One of each kind; every twin's result is compared in test_gpu_emulated.py."""
 
 

@@ -16,7 +16,8 @@ from tests.support.cases import CASES, from_rows, random_case
 from tests.support.implementations import assert_close, assert_inputs_unchanged, run
 
 OURS = [name for name in kernels.names() if "." not in name]
-WITH = [name for name in OURS if kernels.get(name).gpu]
+WITHOUT = [name for name in OURS if kernels.get(name).gpu is None]
+WITH = [name for name in OURS if name not in WITHOUT]
 COMPETITORS = [kernel for kernel in map(kernels.get, kernels.names()) if kernel.competitor_of and kernel.gpu]
 COMPETITORS += [kernel for kernel in map(competitors.get, competitors.names()) if kernel.gpu]
 
