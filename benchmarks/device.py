@@ -26,9 +26,10 @@ from benchmarks.candidates import (
 )
 from benchmarks.competitors import competitors_of
 from benchmarks.shapes import BenchError, Shape
-from kernels import Kernel, devices
+from kernels import Cost, Kernel, Sizes, devices
 from kernels.devices import Device
 from kernels.gpu import indices as plan_on_device
+from kernels.gpu import narrow, rounding
 from kernels.gpu.indices import lengths_of
 from kernels.products.csr_dense import on_device
 from kernels.registry import unknown_name
@@ -280,9 +281,12 @@ def _ready(kernel: Kernel, on: Device | None, setting: Setting) -> Ready:
     return Ready(call, judge_on_host, kernel.cost(setting.sizes), _traffic(setting), once)
 
 
-def _traffic(setting: Setting) -> Traffic:
-    """Return traffic with the bytes of a table row only, since no cache model is used on a device."""
-    return Traffic(bytes_row=setting.sizes.N * setting.sizes.value)
+def _traffic(setting: Setting, value: int = 0) -> Traffic:
+    """Return traffic with the bytes of a table row only, since no cache model is used on a device.
+
+    `value` is the bytes of a value, 0 for those of the batch.
+    """
+    return Traffic(bytes_row=setting.sizes.N * (value or setting.sizes.value))
 
 
 def _plan(on: Device | None, setting: Setting) -> Ready:
@@ -353,19 +357,26 @@ def _two_kernels(task: str, on: Device | None) -> Candidate:
     return Candidate(f"csr_t_dense + {lazy.name}", "project", make, both)
 
 
-# Further candidates of ours for CSR @ dense on a CUDA device: rows whose lengths are known.
+# Further candidates of ours for CSR @ dense on a CUDA device: rows whose lengths are known, and narrow tables.
 
+
+TABLES = {"float16": "float16", "bfloat16": "uint16"}
+"""Types of two bytes a value, and what holds them in NumPy and CuPy."""
 
 _PRODUCT = kernels.get("csr_dense")
 _NEEDED = functools.partial(operand_bytes, _PRODUCT)
 
 
 def list_variants(on: Device | None) -> list[Candidate]:
-    """Return the further CSR @ dense candidate of this project: row lengths known.
+    """Return the further CSR @ dense candidates of this project: row lengths known, and float16 and bfloat16 tables.
 
-    With `on` None it only has a name and cannot be prepared.
+    With `on` None they only have names and cannot be prepared.
     """
-    return [Candidate("csr_dense, lengths known", "project", functools.partial(_lengths_known, on), _NEEDED)]
+    known = Candidate("csr_dense, lengths known", "project", functools.partial(_lengths_known, on), _NEEDED)
+    tables = [
+        Candidate(f"csr_dense, {name} x", "project", functools.partial(_narrow, on, name), _NEEDED) for name in TABLES
+    ]
+    return [known, *tables]
 
 
 def _lengths_known(on: Device | None, setting: Setting) -> Ready:
@@ -381,3 +392,30 @@ def _lengths_known(on: Device | None, setting: Setting) -> Ready:
     call = functools.partial(on_device, *[*there, lengths])
     judge_on_host = _on_host(on, _PRODUCT, args, there, judged)
     return Ready(call, judge_on_host, _PRODUCT.cost(setting.sizes), _traffic(setting), once)
+
+
+def _narrow(on: Device | None, name: str, setting: Setting) -> Ready:
+    """Return CSR @ dense on a table of type `name` (2 bytes a value); rounding x to it does not count as error."""
+    on = require_device(on)
+    *matrix, x, out = args = setting.arguments(_PRODUCT)
+    table = on.empty(x.shape, TABLES[name])
+    rounding.rounded(on.put(x), table)
+    judged, there = make_judge(_PRODUCT, (*matrix, _widen(on.read(table)), out)), [on.put(arg) for arg in args]
+    there[-2] = table
+    call = functools.partial(narrow.csr_dense, *there)
+    judge_on_host = _on_host(on, _PRODUCT, args, there, judged)
+    return Ready(call, judge_on_host, _table_cost(setting.sizes), _traffic(setting, table.dtype.itemsize))
+
+
+def _widen(table: np.ndarray) -> np.ndarray:
+    """Return a float16 array, or bfloat16 bits held as uint16, as float32."""
+    if table.dtype == np.float16:
+        return table.astype(np.float32)
+    return (table.astype(np.uint32) << 16).view(np.float32)
+
+
+def _table_cost(sizes: Sizes) -> Cost:
+    """Return the cost of CSR @ dense if the rows of x have 2 instead of 4 bytes a value."""
+    whole = _PRODUCT.cost(sizes)
+    rows = sizes.U * sizes.N * sizes.value
+    return Cost(whole.flops, whole.bytes_compulsory - rows // 2, whole.bytes_gather // 2)

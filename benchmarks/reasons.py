@@ -28,7 +28,7 @@ BY_KERNEL = {
     **dict.fromkeys(["csr_csr", "sampled_csr"], LOOKED_UP),
     **dict.fromkeys(["csr_dense", "csr_dense_ones"], GATHERED_ROWS),
     **dict.fromkeys(["csr_t_dense", "csr_t_dense_ones"], SHORT_COLUMNS),
-    **dict.fromkeys(["dense_csr"], ZEROS),
+    **dict.fromkeys(["dense_csr", "dense_csr_t"], ZEROS),
     **dict.fromkeys(["square_norm"], FEW_NUMBERS),
     "csr_csr_dense": "rows have few terms and lengths that no processor guesses",
     "logistic": f"{FEW_NUMBERS}; with more, sixteen numbers take 44 vector instructions, two of "

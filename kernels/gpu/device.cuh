@@ -96,12 +96,74 @@ struct alignas(W * sizeof(T)) Pack {
     T at[W];
 };
 
+// Values that take half the memory and are computed with as float: IEEE's, and the upper half of a float.
+struct Half {
+    static constexpr unsigned INFINITE = 0x7c00;
+    unsigned short bits;
+};
+struct Brain {
+    static constexpr unsigned INFINITE = 0x7f80;
+    unsigned short bits;
+};
+
+__device__ inline float widened(float value) { return value; }
+__device__ inline double widened(double value) { return value; }
+
+__device__ inline float float_of(unsigned bits) {
+    union {
+        unsigned bits;
+        float value;
+    } both;
+    both.bits = bits;
+    return both.value;
+}
+
+__device__ inline float widened(Brain value) { return float_of((unsigned)value.bits << 16); }
+
+__device__ inline float widened(Half value) {
+#if defined(__CUDA_ARCH__)
+    float wide;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(value.bits));
+    return wide;
+#else
+    const unsigned sign = (value.bits & 0x8000u) << 16, rest = value.bits & 0x7fffu;
+    if (rest >= 0x7c00u) return float_of(sign | 0x7f800000u | (rest & 0x3ffu) << 13);         // infinite or NaN
+    if (rest >= 0x0400u) return float_of(sign | ((rest << 13) + ((127u - 15u) << 23)));      // normal
+    return (sign ? -1.0f : 1.0f) * (float)rest * float_of((127u - 24u) << 23);               // below that
+#endif
+}
+
+// The nearest value of half the memory, of two the even one; NaN is 0x7fff. On the host it is in `rounding.cuh`.
+#if defined(__CUDA_ARCH__)
+__device__ inline void to_nearest(float value, Half& narrow) {
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(narrow.bits) : "f"(value));
+}
+__device__ inline void to_nearest(float value, Brain& narrow) {
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(narrow.bits) : "f"(value));
+}
+#endif
+
 // Loads for the rows of a table that the kernel does not write; `policy` from `policy_of`.
 template <class T, int W>
 __device__ inline Pack<T, W> load(const T* place, u64 policy) {
 #if defined(__CUDA_ARCH__)
     Pack<T, W> p;
-    if constexpr (W * sizeof(T) == 16) {
+    if constexpr (sizeof(T) == 2) {
+        static_assert(W == 1 || W == 4, "a pack is one value or 8 bytes");
+        if constexpr (W == 4) {
+            union {
+                Pack<T, W> pack;
+                unsigned word[2];
+            } both;
+            asm volatile("ld.global.nc.L2::cache_hint.v2.b32 {%0, %1}, [%2], %3;"
+                         : "=r"(both.word[0]), "=r"(both.word[1])
+                         : "l"(place), "l"(policy));
+            return both.pack;
+        } else {
+            p.at[0].bits = __ldg(&place->bits);
+            return p;
+        }
+    } else if constexpr (W * sizeof(T) == 16) {
         unsigned a, b, c, d;
         asm volatile("ld.global.nc.L2::cache_hint.v4.b32 {%0, %1, %2, %3}, [%4], %5;"
                      : "=r"(a), "=r"(b), "=r"(c), "=r"(d)

@@ -65,9 +65,9 @@ struct Sum {
             for (int w = 0; w < W; w++) at[v][w] = 0;
     }
 
-    // Add entries first to last - 1, columns from `block` on; `total` must follow.
-    template <class Entries>
-    __device__ void add(const Entries& entries, i64 first, i64 last, const T* table, int width, int block, u64 policy) {
+    // Add entries first to last - 1, columns from `block` on; `total` must follow. The table may be of a narrower type.
+    template <class Entries, class X>
+    __device__ void add(const Entries& entries, i64 first, i64 last, const X* table, int width, int block, u64 policy) {
         const int set = group.lane / L;
         for (i64 base = first; base < last; base += G) {
             const i64 own = base + group.lane;
@@ -76,7 +76,7 @@ struct Sum {
             if (Entries::has_weight && own < last) weight = entries.weight(own);
             const int count = (int)least<i64>(G, last - base);
             for (int t = 0; t < count; t += E * FLIGHT) {
-                Pack<T, W> loaded[FLIGHT][V];
+                Pack<X, W> loaded[FLIGHT][V];
                 T weights[FLIGHT];
 #pragma unroll
                 for (int u = 0; u < FLIGHT; u++) {
@@ -86,7 +86,7 @@ struct Sum {
 #pragma unroll
                     for (int v = 0; v < V; v++)
                         if (entry < count && block + column(v) < width)
-                            loaded[u][v] = load<T, W>(table + place + column(v), policy);
+                            loaded[u][v] = load<X, W>(table + place + column(v), policy);
                 }
 #pragma unroll
                 for (int u = 0; u < FLIGHT; u++)
@@ -95,7 +95,7 @@ struct Sum {
                         if (t + u * E + set < count && block + column(v) < width)
 #pragma unroll
                             for (int w = 0; w < W; w++) {
-                                const T value = loaded[u][v].at[w];
+                                const T value = widened(loaded[u][v].at[w]);
                                 at[v][w] = Entries::has_weight ? fma(weights[u], value, at[v][w]) : at[v][w] + value;
                             }
             }
@@ -168,10 +168,9 @@ struct Results {
 
 // First kernel: results that are not cut, handed to `done(row, block, sum, pass)` column block by column block, and the
 // sums of pieces, for `partial` [2 * pieces, width]. `done` may ask for a second pass over the blocks of a result.
-template <class S, class Entries, class Done>
+template <class S, class Entries, class X, class Done>
 __device__ void sum_rows(
-    const Results& results, Entries entries, const typename S::T* table, typename S::T* partial, int width, bool keeps,
-    Done done) {
+    const Results& results, Entries entries, const X* table, typename S::T* partial, int width, bool keeps, Done done) {
     const u64 policy = policy_of(keeps);
     const i64 pieces = results.pieces;  // come first, for nothing takes longer
     for (i64 item = Group<S::G>::first(); item < pieces + results.rows; item += Group<S::G>::count()) {

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from kernels import devices
-from kernels.gpu.source import FLOATS, Source, blocks, c_name, source
+from kernels.gpu.source import FLOATS, NARROW, Source, blocks, c_name, source
 from kernels.plan import BatchPlan
 
 PIECE = 128
@@ -60,9 +60,14 @@ def tile_of(width: int, value: str, is_aligned: bool) -> Tile:
     return next((tile for tile in fitting if tile.pack * tile.lanes * tile.packs >= width), fitting[-1])
 
 
-def names_of(kernel: str) -> list[str]:
-    """Return the C++ names of all variants of a kernel with a `Sum` argument, such as "csr_dense<Sum<float, ...>>"."""
-    return [f"{kernel}<{tile.name(value)}>" for value in FLOATS for tile in tiles(value)]
+def names_of(kernel: str, is_of_table: bool = False) -> list[str]:
+    """Return the C++ names of all variants of a kernel with a `Sum` argument, such as "csr_dense<Sum<float, ...>>".
+
+    `is_of_table`: also those for tables of two-byte values.
+    """
+    names = [f"{kernel}<{tile.name(value)}>" for value in FLOATS for tile in tiles(value)]
+    kinds = NARROW.values() if is_of_table else ()
+    return names + [f"{kernel}<{tile.name('float')}, {kind}>" for kind in kinds for tile in tiles("float")]
 
 
 _SECOND = source(__file__, names_of("add_pieces"))
@@ -131,7 +136,7 @@ def row_sums(
     """Queue out[r] = sum over the entries k of row r of weight(k) * table[row(k)], with `kernel` of the source `code`.
 
     `entries` are the arrays that the kernel takes after the results; out [R, N] is overwritten. Sums of pieces go to
-    `partial` [2 * pieces_of(room), N] or to a new array.
+    `partial` [2 * pieces_of(room), N] or to a new array. The table may have two bytes per value if `out` is float32.
     `counted` is as in `results_of`: later rows of `out` are not changed.
     """
     rows, width = out.shape
@@ -143,8 +148,9 @@ def row_sums(
     if partial is None:
         partial = device.empty((2 * pieces, width), out.dtype)  # [2 * pieces, N]
     results, columns = results_of(starts, rows, entries[0].size, lengths, counted), np.int32(width)
+    table_type = "" if table.dtype == out.dtype else f", {c_name(table.dtype)}"
     first = *results, *entries, table, out, partial, columns, table.nbytes <= KEPT_BYTES
-    device.launch(code, f"{kernel}<{tile.name(value)}>", blocks((rows + pieces) * tile.group), *first)
+    device.launch(code, f"{kernel}<{tile.name(value)}{table_type}>", blocks((rows + pieces) * tile.group), *first)
     if pieces:
         second = f"add_pieces<{tile.name(value)}>"
         device.launch(_SECOND, second, blocks(rows * tile.group), *results, partial, out, columns)

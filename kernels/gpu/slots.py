@@ -19,7 +19,9 @@ from numpy.typing import DTypeLike
 from kernels.contract import KernelError
 from kernels.gpu import losses, updates
 from kernels.gpu.losses import LOSSES
+from kernels.gpu.rounding import NEAREST, Rounding, next_step
 from kernels.gpu.row_sums import UNKNOWN, Lengths, pieces_of, row_sums
+from kernels.gpu.source import NARROW
 from kernels.loss_blocks import wrong_label
 from kernels.losses import logistic, softmax, squared
 from kernels.plan import BatchPlan, index_type
@@ -370,7 +372,11 @@ class InSlots(ABC, Generic[S]):
 
 @final
 class Step(InSlots[CsrSlot]):
-    """A step on CSR batches; it updates the active rows of `arrays`."""
+    """A step on CSR batches; it updates the active rows of `arrays`.
+
+    Weights may be float16, or bfloat16 as uint16: states and computation are float32 then, and new weights are rounded
+    to nearest, or stochastically with a `seed`.
+    """
 
     def __init__(
         self,
@@ -380,13 +386,17 @@ class Step(InSlots[CsrSlot]):
         capacity: Capacity,
         loss: str = "softmax",
         slots: int = 2,
+        seed: int | None = None,
     ) -> None:
         """Allocate `slots` slots for batches of at most `capacity`, compile all kernels, prepare one CUDA graph each.
 
-        `arrays` are weights [D, N] and states on the device. Raises KernelError for an unknown loss or rule.
+        `arrays` are weights [D, N] and states on the device; `seed` None rounds narrow weights to nearest. Raises
+        KernelError for an unknown loss or rule.
         """
-        (features, width), dtype = arrays[0].shape, arrays[0].dtype
+        features, width = arrays[0].shape
+        dtype = np.dtype(np.float32) if arrays[0].dtype.name in NARROW else arrays[0].dtype
         super().__init__(session, rule, arrays, loss, capacity.rows, dtype)
+        self.rounding = NEAREST if seed is None else Rounding(seed, self.device.zeros(1, np.int64))
         self.partial = self.device.empty((2 * pieces_of(capacity.entries), width), dtype)  # for both sums, one by one
         layout = Layout(capacity, features, Targets(width, dtype, loss == "softmax"))
         buffers = make_buffers(session, layout)
@@ -409,7 +419,9 @@ class Step(InSlots[CsrSlot]):
         of = slot.arrays
         batch = of["columns"], of["segments"], of["rows"], of["values"], self.grad_scores
         live = {"counted": slot.touched, "live": self.live, "partial": self.partial}
-        updates.fused(self.rule, self.arrays, batch, (), **live)
+        updates.fused(self.rule, self.arrays, batch, (), rounding=self.rounding, **live)
+        if self.rounding.seed is not None:
+            next_step(self.rounding.step)
 
     def launch_forward(self, slot: CsrSlot) -> None:
         """Queue the product and the loss of the batch in a slot."""

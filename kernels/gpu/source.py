@@ -12,6 +12,9 @@ from kernels.operands import KernelError
 TYPES = {"float32": "float", "float64": "double", "int32": "int", "int64": "i64"}
 """What CUDA sources call a dtype."""
 
+NARROW = {"float16": "Half", "uint16": "Brain"}
+"""What CUDA sources call a dtype of two bytes a value; uint16 holds bfloat16, which NumPy and CuPy do not know."""
+
 FLOATS = ("float", "double")
 
 THREADS = 128
@@ -85,8 +88,9 @@ def source(python_file: str, names: list[str], file: str = "", title: str = "", 
 
 
 def c_name(dtype: np.dtype) -> str:
-    """Return the CUDA name of a dtype, such as "float" or "i64"."""
-    return TYPES[np.dtype(dtype).name]
+    """Return the CUDA name of a dtype, such as "float", "i64" or "Brain" for uint16, which stands for bfloat16."""
+    name = np.dtype(dtype).name
+    return NARROW[name] if name in NARROW else TYPES[name]
 
 
 def grid(blocks_wanted: int) -> int:

@@ -7,8 +7,9 @@ import numpy as np
 from kernels import devices
 from kernels.contract import KernelError
 from kernels.formula import Backend, Float, Truth
+from kernels.gpu.rounding import NEAREST, Rounding
 from kernels.gpu.row_sums import KEPT_BYTES, PACK, UNKNOWN, Lengths, Tile, results_of
-from kernels.gpu.source import FLOATS, Source, blocks, c_name, source
+from kernels.gpu.source import FLOATS, NARROW, Source, blocks, c_name, source
 
 if TYPE_CHECKING:
     from kernels.rules.rule import Rule
@@ -101,6 +102,7 @@ def register_source(rule: "Rule") -> None:
             f"take {MOST_STATES} and {MOST_SETTINGS}. Raise the limits in kernels/gpu/update.cu and updates.py."
         )
     names = [f"lazy<{value}, {pack}, {g}>" for value in FLOATS for pack in (1, PACK[value]) for g in GROUPS]
+    names += [f"lazy<float, {pack}, {g}, {kind}>" for kind in NARROW.values() for pack in (1, 4) for g in GROUPS]
     if rule.average:
         names += [f"rows_live<{value}, {pack}, {g}>" for value in FLOATS for pack in (1, PACK[value]) for g in GROUPS]
     else:
@@ -108,10 +110,12 @@ def register_source(rule: "Rule") -> None:
         names += [f"{kind}<{value}, {pack}>" for kind in kinds for value in FLOATS for pack in (1, PACK[value])]
     if rule.step_by_step:
         names += [f"step_by_step<{value}, {g}>" for value in FLOATS for g in GROUPS]
+        names += [f"step_by_step<float, {g}, {kind}>" for kind in NARROW.values() for g in GROUPS]
     tiles = {value: [Tile(*tile).name(value) for tile in TILES[value]] for value in FLOATS}
     last = {value: [_widest(value, pack).name(value) for pack in (1, PACK[value])] for value in FLOATS}
     for kernel, each in (("fused", tiles), ("fused_pieces", last)):
         names += [f"{kernel}<{tile}>" for value in FLOATS for tile in each[value]]
+        names += [f"{kernel}<{tile}, {kind}>" for kind in NARROW.values() for tile in each["float"]]
     _sources[rule.name] = source(__file__, names, "update.cu", title=f"{rule.name}.update", before=cuda_of(rule))
 
 
@@ -133,6 +137,11 @@ def _arrays(arrays: tuple) -> tuple:
 def _settings(settings: tuple, dtype: np.dtype) -> tuple:
     """Return the settings as MOST_SETTINGS scalars of `dtype`, padded by zeros."""
     return tuple(map(dtype.type, (*settings, *[0.0] * (MOST_SETTINGS - len(settings)))))
+
+
+def _held(weights: Any) -> str:
+    """Return the template argument for narrow weights, such as ", Half"; "" for float32 and float64."""
+    return f", {c_name(weights.dtype)}" if weights.dtype.name in NARROW else ""
 
 
 def _pack(device: devices.Device, arrays: tuple, width: int, value: str) -> int:
@@ -190,15 +199,18 @@ def gpu_lazy(rule: "Rule", *args: Any) -> None:
     lazy(rule, arrays, rows, gradient, settings)
 
 
-def lazy(rule: "Rule", arrays: tuple, rows: Any, gradient: Any, settings: tuple) -> None:
-    """Queue the update of rows `rows` int64 [U] (None: all) of `arrays`, weights and states, by `gradient` [U, N]."""
+def lazy(rule: "Rule", arrays: tuple, rows: Any, gradient: Any, settings: tuple, rounding: Rounding = NEAREST) -> None:
+    """Queue the update of rows `rows` int64 [U] (None: all) of `arrays`, weights and states, by `gradient` [U, N].
+
+    Weights may have two bytes per value, with all else float32; they are rounded as `rounding` says.
+    """
     if not gradient.size:
         return
     device, value, (count, width) = devices.device_of(gradient), c_name(gradient.dtype), gradient.shape
     pack, lanes = _shape_of_rows(rule, device, arrays, gradient)
     named = device.empty(0, np.int64) if rows is None else rows
-    arguments = *_arrays(arrays), named, rows is not None, gradient, count, width
-    name = f"lazy<{value}, {pack}, {lanes}>"
+    arguments = *_arrays(arrays), named, rows is not None, gradient, count, width, *rounding.arguments(gradient)
+    name = f"lazy<{value}, {pack}, {lanes}{_held(arrays[0])}>"
     device.launch(_sources[rule.name], name, blocks(count * lanes), *arguments, *_settings(settings, gradient.dtype))
 
 
@@ -210,10 +222,11 @@ def gpu_step_by_step(rule: "Rule", *args: Any) -> None:
     step_by_step(rule, args[: len(rule.written)], args[len(rule.written) :])
 
 
-def step_by_step(rule: "Rule", arrays: tuple, missed: tuple) -> None:
+def step_by_step(rule: "Rule", arrays: tuple, missed: tuple, rounding: Rounding = NEAREST) -> None:
     """Queue the missed zero-gradient steps of `arrays`, weights and states, in place; `missed` is (rows, since, table).
 
-    Row rows[u] gets steps since[u] to S - 1 of table [S, settings]. Raises KernelError for a table of another width.
+    Row rows[u] gets steps since[u] to S - 1 of table [S, settings]. Weights as in `lazy`. Raises KernelError for a
+    table of another width.
     """
     rows, since, table = missed
     width, (steps, count) = arrays[0].shape[1], table.shape
@@ -225,8 +238,8 @@ def step_by_step(rule: "Rule", arrays: tuple, missed: tuple) -> None:
     if not rows.size or not width:
         return
     device, lanes = devices.device_of(table), GROUPS[0] if width <= GROUPS[0] else GROUPS[1]
-    name = f"step_by_step<{c_name(table.dtype)}, {lanes}>"
-    arguments = rows, since, table, steps, rows.size, width
+    name = f"step_by_step<{c_name(table.dtype)}, {lanes}{_held(arrays[0])}>"
+    arguments = rows, since, table, steps, rows.size, width, *rounding.arguments(table)
     device.launch(_sources[rule.name], name, blocks(rows.size * lanes), *_arrays(arrays), *arguments)
 
 
@@ -247,10 +260,11 @@ def fused(
     counted: Any = None,
     live: Any = None,
     partial: Any = None,
+    rounding: Rounding = NEAREST,
 ) -> None:
     """Queue the update of the active rows of a batch (columns, segments, rows, values, g) in `arrays`, in place.
 
-    `arrays` are weights and states; `lengths` is what is known of the column lengths. For work
+    `arrays` are weights and states, weights as in `lazy`; `lengths` is what is known of the column lengths. For work
     that is repeated as a graph: `counted` int64 [1] is the number of columns if the arrays are longer, `live`
     [settings] is read instead of `settings`, and `partial` [2 * pieces_of(z), N] holds sums of pieces.
     """
@@ -267,9 +281,10 @@ def fused(
     results = results_of(segments, count, rows.size, lengths, counted)
     leading = *_arrays(arrays), *results, columns
     ends = np.int32(width), (g if live is None else live), live is not None
-    code, numbers = _sources[rule.name], _settings(settings, g.dtype)
+    code, weights_type = _sources[rule.name], _held(arrays[0])
+    numbers = *rounding.arguments(g), *_settings(settings, g.dtype)
     first = *leading, rows, values, g, partial, *ends, g.nbytes <= KEPT_BYTES, *numbers
-    device.launch(code, f"fused<{tile.name(value)}>", blocks((count + pieces) * tile.group), *first)
+    device.launch(code, f"fused<{tile.name(value)}{weights_type}>", blocks((count + pieces) * tile.group), *first)
     if pieces:
-        name, grid = f"fused_pieces<{last.name(value)}>", blocks(count * last.group)
+        name, grid = f"fused_pieces<{last.name(value)}{weights_type}>", blocks(count * last.group)
         device.launch(code, name, grid, *leading, partial, *ends, *numbers)

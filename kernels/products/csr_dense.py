@@ -71,7 +71,7 @@ def cpu(indptr, indices, data, x, out):
     _rows.run(shape, rows, work_of(data.size, shape[0], rows), indptr, indices, data, x, out)
 
 
-CUDA = source(__file__, names_of("csr_dense"))
+CUDA = source(__file__, names_of("csr_dense", is_of_table=True))
 
 
 def gpu(indptr, indices, data, x, out):

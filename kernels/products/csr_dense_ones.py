@@ -57,7 +57,7 @@ def cpu(indptr, indices, x, out):
     _rows.run(shape, rows, work_of(indices.size, shape[0], rows), indptr, indices, x, out)
 
 
-_CUDA = source(__file__, names_of("csr_dense_ones"))
+_CUDA = source(__file__, names_of("csr_dense_ones", is_of_table=True))
 
 
 def gpu(indptr, indices, x, out):

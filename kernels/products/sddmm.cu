@@ -5,10 +5,10 @@
 
 constexpr i64 RUN = 16;
 
-template <class S>
+template <class S, class A = typename S::T, class B = A>
 __global__ void __launch_bounds__(THREADS, BLOCKS_SM<S>) sddmm(
-    const void* indptr, int wide, const void* indices, const typename S::T* a, const typename S::T* b,
-    typename S::T* out, i64 rows, i64 entries, int width, int keeps) {
+    const void* indptr, int wide, const void* indices, const A* a, const B* b, typename S::T* out, i64 rows,
+    i64 entries, int width, int keeps) {
     typedef typename S::T T;
     constexpr int L = S::L, V = S::V, W = S::W;
     const Indices starts(indptr, wide), column(indices, wide);
@@ -30,15 +30,16 @@ __global__ void __launch_bounds__(THREADS, BLOCKS_SM<S>) sddmm(
                 place_b[u] = k + u < last ? column[k + u] * width : 0;
             }
             for (int block = 0; block < width; block += S::COLUMNS) {
-                Pack<T, W> left[FLIGHT][V], right[FLIGHT][V];
+                Pack<A, W> left[FLIGHT][V];
+                Pack<B, W> right[FLIGHT][V];
 #pragma unroll
                 for (int u = 0; u < FLIGHT; u++)
 #pragma unroll
                     for (int v = 0; v < V; v++) {
                         const int n = block + (v * L + group.lane) * W;
                         if (k + u < last && n < width) {
-                            left[u][v] = load<T, W>(a + place_a[u] + n, policy);
-                            right[u][v] = load<T, W>(b + place_b[u] + n, policy);
+                            left[u][v] = load<A, W>(a + place_a[u] + n, policy);
+                            right[u][v] = load<B, W>(b + place_b[u] + n, policy);
                         }
                     }
 #pragma unroll
@@ -48,7 +49,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS_SM<S>) sddmm(
                         if (k + u < last && block + (v * L + group.lane) * W < width)
 #pragma unroll
                             for (int w = 0; w < W; w++)
-                                sums[u] = fma(left[u][v].at[w], right[u][v].at[w], sums[u]);
+                                sums[u] = fma(widened(left[u][v].at[w]), widened(right[u][v].at[w]), sums[u]);
             }
 #pragma unroll
             for (int u = 0; u < FLIGHT; u++) {

@@ -13,8 +13,8 @@ import numpy as np
 
 from kernels import devices
 from kernels.contract import Case, Cost, Sizes, register_kernel
-from kernels.gpu.row_sums import KEPT_BYTES, names_of, tile_of
-from kernels.gpu.source import blocks, c_name, source
+from kernels.gpu.row_sums import KEPT_BYTES, names_of, tile_of, tiles
+from kernels.gpu.source import NARROW, blocks, c_name, source
 from kernels.vector.gather import RowLoop, work_of
 from kernels.vector.lanes import AHEAD
 from kernels.vector.tiles import is_far
@@ -71,7 +71,11 @@ def cpu(indptr, indices, a, b, out):
     _rows.run(shape, rows, work_of(indices.size, width, rows), indptr, indices, a, b, out)
 
 
-_CUDA = source(__file__, names_of("sddmm"))
+_PAIRS = [(a, b) for b in NARROW.values() for a in ("float", b)]
+"""Types of `a` and of `b` where that is of half the memory."""
+
+_NARROW = [f"sddmm<{tile.name('float')}, {a}, {b}>" for a, b in _PAIRS for tile in tiles("float")]
+_CUDA = source(__file__, names_of("sddmm") + _NARROW)
 _RUN = 16
 """Entries that a group of lanes takes one after the other, as in `sddmm.cu`."""
 
@@ -79,7 +83,8 @@ _RUN = 16
 def gpu(indptr, indices, a, b, out):
     """Compute out[k] = a[r] . b[indices[k]] on a CUDA device.
 
-    Operands as `cpu`, on the device; out is overwritten.
+    Operands as `cpu`, on the device; `b`, or `a` and `b`, may have two bytes per value if out [z] is float32. out is
+    overwritten.
     """
     (rows, width), entries = a.shape, indices.size
     if entries == 0:
@@ -89,7 +94,8 @@ def gpu(indptr, indices, a, b, out):
     sizes = rows, entries, np.int32(width), b.nbytes <= KEPT_BYTES
     grid = blocks(-(-entries // _RUN) * tile.lanes)
     args = indptr, indptr.dtype == np.int64, indices, a, b, out
-    device.launch(_CUDA, f"sddmm<{tile.name(value)}>", grid, *args, *sizes)
+    types = "" if b.dtype == out.dtype else f", {c_name(a.dtype)}, {c_name(b.dtype)}"
+    device.launch(_CUDA, f"sddmm<{tile.name(value)}{types}>", grid, *args, *sizes)
 
 
 def cost(s: Sizes) -> Cost:

@@ -13,7 +13,7 @@ import numpy as np
 
 from kernels import devices
 from kernels.contract import Case, Cost, Sizes, register_kernel
-from kernels.gpu.source import Source, blocks, source
+from kernels.gpu.source import NARROW, Source, blocks, c_name, source
 from kernels.vector.gather import RowLoop, work_of
 from kernels.vector.lanes import AHEAD
 from kernels.vector.tiles import is_far
@@ -91,15 +91,29 @@ def cpu(source, index, out):
     _rows.run((width, out.itemsize, is_far(source.nbytes)), rows, work_of(rows, width), source, index, out)
 
 
-_CUDA = source(__file__, names_of("take"))
+_PACKS = (4, 1)
+"""Values of half the memory that a lane widens at once."""
+
+_WIDENED = [f"take_widened<{kind}, {w}, {g}>" for kind in NARROW.values() for w in _PACKS for g in GROUPS]
+_CUDA = source(__file__, names_of("take") + _WIDENED)
 
 
 def gpu(source, index, out):
     """Copy rows: out[i] = source[index[i]] on a CUDA device.
 
-    Operands as `cpu`, on the device. out [z, N] is overwritten.
+    Operands as `cpu`, on the device; a source of two bytes per value may be widened to a float32 `out`. out [z, N] is
+    overwritten.
     """
-    copy_rows(_CUDA, "take", source, index, out, out.shape[0])
+    if source.dtype == out.dtype:
+        copy_rows(_CUDA, "take", source, index, out, out.shape[0])
+    elif out.size:
+        device, (rows, width) = devices.device_of(out), out.shape
+        is_packed = width % _PACKS[0] == 0 and device.is_aligned(source) and device.is_aligned(out)
+        pack = _PACKS[0] if is_packed else _PACKS[1]
+        lanes = group_of(width // pack)
+        name = f"take_widened<{c_name(source.dtype)}, {pack}, {lanes}>"
+        sizes = index.dtype == np.int64, out, rows, width // pack
+        device.launch(_CUDA, name, blocks(rows * lanes), source, index, *sizes)
 
 
 def cost(s: Sizes) -> Cost:

@@ -1,6 +1,7 @@
 """Every GPU twin on a real device, where there is one: the comparisons of `test_gpu_emulated.py` through CuPy."""
 
 import contextlib
+import functools
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -9,6 +10,8 @@ import pytest
 import kernels
 from kernels import Case, KernelError, devices, plan
 from kernels.gpu import indices as gpu_plan
+from kernels.gpu import rounding
+from kernels.gpu.rounding import Rounding
 from kernels.gpu.source import sources
 from kernels.sessions import CudaSession
 from tests.support.cases import CASES
@@ -26,6 +29,17 @@ from tests.support.gpu_implementations import (
 )
 from tests.support.gpu_steps import PAIRS, assert_dense_steps_are_those_of_kernels, assert_steps_are_those_of_the_cpu
 from tests.support.implementations import assert_close, not_finite, run, same_bits
+from tests.support.narrow_implementations import (
+    CALLS,
+    HOWS,
+    KINDS,
+    NARROW,
+    PRODUCTS,
+    assert_product_is_right,
+    assert_update_is_right,
+    cases_of,
+)
+from tests.support.rounding_model import boundaries, numbers_of, rounded
 
 found = devices.probe()
 if not found.present:
@@ -130,6 +144,31 @@ def test_dense_steps_in_a_graph_have_the_bits_of_their_kernels(
 ) -> None:
     """With batches of fewer rows than there is room for."""
     assert_dense_steps_are_those_of_kernels(CudaSession(), rule, loss, width, dtype, contextlib.nullcontext)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_of_tables_of_two_bytes_a_value(device, name: str, kind: str) -> None:
+    for case in NARROW:
+        assert_product_is_right(device, name, case, kind)
+
+
+@pytest.mark.parametrize("how", HOWS.values(), ids=HOWS)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("rule", "call"), CALLS)
+def test_updates_of_weights_of_two_bytes(device, rule: str, call: str, kind: str, how: Rounding) -> None:
+    for case in cases_of(rule):
+        assert_update_is_right(device, call, rule, case, kind, how)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_instructions_round_as_the_model_does(device, kind: str) -> None:
+    values = boundaries(kind)
+    numbers = {"nearest": None, "random": numbers_of(values.shape, HOWS["random"].seed, HOWS["random"].step)}
+    for name, how in HOWS.items():
+        function = functools.partial(rounding.rounded, rounding=how)
+        out = run_on(device, function, (values, np.empty(values.shape, kind)))[-1]
+        assert same_bits([out], [rounded(values, kind, numbers[name])])
 
 
 def test_host_arrays_are_refused(device) -> None:

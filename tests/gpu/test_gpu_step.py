@@ -27,6 +27,9 @@ from tests.support.gpu_steps import (
     start,
     targets_of,
 )
+from tests.support.implementations import same_bits
+from tests.support.rounding_model import numbers_of as numbers_of_elements
+from tests.support.rounding_model import rounded, widened
 
 NUMBERS = get_rule("sgd").example
 
@@ -204,3 +207,26 @@ def test_entries_behind_the_last_row_play_no_part(name: str) -> None:
     kernel.gpu(*map(emulator.put, (starts, indices, *values, x)), expected)
     kernel.gpu(*map(emulator.put, (starts, more, *padded, x)), came)
     np.testing.assert_array_equal(emulator.read(came), emulator.read(expected))
+
+
+@pytest.mark.parametrize("seed", [None, 5])
+@pytest.mark.parametrize("kind", ["float16", "uint16"])
+@pytest.mark.parametrize(("rule", "loss"), PAIRS[:4])
+def test_narrow_weights_are_those_of_float32_rounded_after_every_step(
+    session, rule: str, loss: str, kind: str, seed: int | None
+) -> None:
+    arrays = [array.astype(np.float32) for array in start(rule, 4)]
+    arrays[0] = rounded(arrays[0], kind)
+    narrow, numbers = make_step(session, rule, arrays, loss, seed=seed), get_rule(rule).example
+    for number, size in enumerate((500, 0, 333), start=1):
+        case = random_case(R, D, size, 4, seed=size)
+        before, *states = narrow.read()
+        wide = make_step(EmulatedSession(emulator), rule, [widened(before), *states], loss)
+        for step in (narrow, wide):
+            load(step, 0, loss, case)
+            step.run(0, *numbers)
+        random = None if seed is None else numbers_of_elements((D, 4), seed, number)
+        touched, expected = np.unique(case.indices), before.copy()
+        expected[touched] = rounded(wide.read()[0], kind, random)[touched]
+        assert same_bits(narrow.read(), [expected, *wide.read()[1:]])
+        assert narrow.loss() == wide.loss()

@@ -26,7 +26,7 @@ BYTES = 2**20
 
 DENSE_BY_NATURE = (
     *("csr_t_dense_full", "csr_to_csc", "csr_to_dense", "csc_dense", "dense_to_csr"),
-    "dense_csr",
+    *("dense_csr", "dense_csr_t"),
 )
 """Operands or result have a place for every feature: a dense gradient, a column pointer, a dense matrix."""
 NAMES = [
