@@ -128,7 +128,8 @@ def _traces(axes: Axes) -> Iterator[dict[str, Any]]:
             name = named.get(line, "")
             yield _line(axes, line, name) | {"showlegend": bool(name) and name not in listed}
             listed.add(name)
-    notes = [note for note in axes.texts if note.get_gid() not in (style.END, style.SUBTITLE, style.NAMES_OF_BARS)]
+    elsewhere = (style.END, style.SHORT_NAME, style.SUBTITLE, style.NAMES_OF_BARS)
+    notes = [note for note in axes.texts if note.get_gid() not in elsewhere]
     yield from (_note(axes, note) for note in notes if note.get_text())
 
 
@@ -194,4 +195,4 @@ def _note(axes: Axes, text: Text) -> dict[str, Any]:
     return {"type": "scatter", "mode": "text", "x": [float(at_x)], "y": [float(at_y)],
             "text": [text.get_text().replace("\n", "<br>").join(weight)], "textposition": f"middle {side}",
             "textfont": {"color": to_hex(text.get_color()), "size": 12}, "hoverinfo": "skip", "showlegend": False,
-            "cliponaxis": False, "legendgroup": " "}  # fmt: skip
+            "cliponaxis": False}  # fmt: skip

@@ -140,7 +140,7 @@ def _name_short(axes: Axes, found: Mapping[str, tuple[float, float]], below: flo
     for name, (x, y) in sorted(found.items(), key=lambda item: item[1]):
         at = max(start, x - character * len(name) / 2)
         axes.annotate(name, (x, y), xytext=(at, below), va="center", fontsize=style.SMALL, annotation_clip=False,
-                      gid=style.END, arrowprops={"arrowstyle": "-", "color": PHASES[name], "linewidth": 1.5,
+                      gid=style.SHORT_NAME, arrowprops={"arrowstyle": "-", "color": PHASES[name], "linewidth": 1.5,
                                   "relpos": (0.5, 1), "shrinkA": 0, "shrinkB": 0})  # fmt: skip
         start = at + character * (len(name) + 1.5)
 

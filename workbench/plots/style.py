@@ -230,8 +230,8 @@ def _fits(axis: Any, locator: Any) -> bool:
 
 Label = tuple[float, float, str, str]
 """x, y, text and colour of what stands at the end of a line."""
-END = "end of a line"
-"""Group id of such names, which an interactive chart has in its list of names."""
+END, SHORT_NAME = "end of a line", "name of a short bar"
+"""Group ids of names which an interactive chart has in its list of names."""
 
 
 def label_ends(axes: Axes, ends: Sequence[Label]) -> None:
