@@ -16,7 +16,7 @@ from workbench import store
 from workbench.measure import race
 
 RESULTS = Path(__file__).parents[2] / "results"
-POLICY = race.Policy(seconds_call=0.001, rounds=3)
+POLICY = race.Policy(seconds_call=0.001, rounds=3, rounds_slow=3)
 VALUES = compare.method([]) | {"dense": ""}
 SIDES = {"right": "project", "other": "competitor", "wrong": "competitor", "bad": "competitor", "none": "competitor"}
 
