@@ -5,7 +5,7 @@ Arguments  as of als_conjugate without steps: indptr int32|int64 [R+1]; indices 
            target_scale, target_shift: w_k = weight_scale*data[k] + weight_shift, v_k alike
 Writes     x [R, N], overwritten; nothing else changes
 Assumes    0 <= indices < D; duplicates count each; columns may be unsorted; the matrix of each row is positive definite
-Cost       z*N*(N+2) + R*N*N*N/3 + 2*R*N*N flops; reads z*(index+value) + U*N*value, writes R*N*value bytes
+Cost       flops: z*N*(N+2) + R*N*N*N/3 + 2*R*N*N; reads z*(index+value) + U*N*value, writes R*N*value bytes
 Parallel   over rows, in parts of equal cost; a row's sums have one order: same bits always
 Limits     z < 2**63, D*N < 2**63; N*N*value bytes for each part
 Source     Hu, Koren, Volinsky 2008; differs: the upper triangle alone, four entries at a time, eliminated row by row
