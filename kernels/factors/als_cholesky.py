@@ -7,15 +7,18 @@ Writes     x [R, N], overwritten; nothing else changes
 Assumes    0 <= indices < D; duplicates count each; columns may be unsorted; the matrix of each row is positive definite
 Cost       flops: z*N*(N+2) + R*N*N*N/3 + 2*R*N*N; reads z*(index+value) + U*N*value, writes R*N*value bytes
 Parallel   over rows, in parts of equal cost; a row's sums have one order: same bits always
-Limits     z < 2**63, D*N < 2**63; N*N*value bytes for each part
+Limits     z < 2**63, D*N < 2**63; N*N*value bytes for each part, or block of a CUDA device
 Source     Hu, Koren, Volinsky 2008; differs: the upper triangle alone, four entries at a time, eliminated row by row
 """
 
 import numpy as np
 from numba import prange
 
+from kernels import devices
 from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.factors import als_conjugate
+from kernels.gpu.indices import is_wide
+from kernels.gpu.source import FLOATS, c_name, grid, source
 from kernels.threads import call_parallel, compiled, compiled_parallel, equal_cost, parts
 
 AT_ONCE = 4
@@ -124,7 +127,26 @@ def cpu(indptr, indices, data, y, diagonal, ridge, weight_scale, weight_shift, t
     call_parallel(_parallel, work, indptr, indices, data, y, diagonal, ridge, numbers, x, matrices, bounds)
 
 
-gpu = None
+_MOST_BYTES = 2**28
+"""Bytes of the matrices on a CUDA device, one for each block; a block solves one row after the other."""
+
+_CUDA = source(__file__, [f"als_cholesky<{value}>" for value in FLOATS])
+
+
+def gpu(indptr, indices, data, y, diagonal, ridge, weight_scale, weight_shift, target_scale, target_shift, x):
+    """Solve for each row of x [R, N] on a CUDA device.
+
+    The matrix of row r is diag(diagonal [N] + ridge [R]) + sum of w y y', its right side the sum of v y, over the rows
+    of y [D, N] that the entries of row r in indptr [R+1], indices [z] name; w and v are linear in data [z].
+    """
+    if not x.size:
+        return
+    device, (rows, width), value = devices.device_of(x), x.shape, x.dtype.type
+    count = grid(min(rows, _MOST_BYTES // (width * width * x.dtype.itemsize)))
+    numbers = (value(each) for each in (weight_scale, weight_shift, target_scale, target_shift))
+    operands = indptr, indices, is_wide(indices), data, y, diagonal, ridge, *numbers, x, rows, width
+    matrices = device.empty((count, width, width), x.dtype)
+    device.launch(_CUDA, f"als_cholesky<{c_name(x.dtype)}>", count, *operands, matrices)
 
 
 def cost(s: Sizes) -> Cost:

@@ -7,7 +7,7 @@ Writes     x [R, N], from which the steps start; rows without entries become 0; 
 Assumes    0 <= indices < D; duplicates count each; columns may be unsorted; diagonal + ridge > 0 and w_k >= 0
 Cost       4*z*N*(steps+1) + 10*R*N*(steps+1) flops; reads z*(index+value) + U*N*value, reads and writes R*N*value bytes
 Parallel   over rows, in parts of equal cost; a row's sums have one order: same bits always
-Limits     N <= 2048; z < 2**63, D*N < 2**63
+Limits     N <= 2048 on the CPU; z < 2**63, D*N < 2**63
 Source     Takacs, Pilaszy, Tikk 2011, conjugate gradients for ALS; differs: the Gram matrix of y is diagonal (its
            eigenvectors are the axes), so a step needs no product by it, and it is the preconditioner
 """
@@ -16,13 +16,16 @@ import functools
 
 import numpy as np
 
+from kernels import devices
 from kernels.contract import Case, Cost, KernelError, Sizes, register_kernel
 from kernels.formula import choose
+from kernels.gpu.indices import is_wide
+from kernels.gpu.source import FLOATS, c_name, grid, source
 from kernels.vector.gather import RowLoop, work_of
 from kernels.vector.tiles import Cut, Tile, full_lanes, tile_for
 
 MOST_COLUMNS = 2048
-"""Columns of a row up to which its vectors lie on the stack."""
+"""Columns of a row up to which its vectors lie on the stack of a CPU."""
 
 AT_ONCE = 8
 """Entries whose products are summed side by side: as many sums are in flight, and p and q are loaded once for all."""
@@ -224,7 +227,30 @@ def cpu(indptr, indices, data, y, diagonal, ridge, weight_scale, weight_shift, t
     _rows.run(shape, rows, work, indptr, indices, data, y, diagonal, ridge, *numbers, int(steps), x)
 
 
-gpu = None
+_KEPT = 1, 2, 8, 0
+"""Columns of each vector that a lane of a CUDA device keeps in registers; 0 is for rows of any width."""
+
+_MOST_FAR = 512
+"""Blocks of a launch whose vectors lie in global memory, 16 of N values for each."""
+
+_CUDA = source(__file__, [f"als_conjugate<{value}, {kept}>" for value in FLOATS for kept in _KEPT])
+
+
+def gpu(indptr, indices, data, y, diagonal, ridge, weight_scale, weight_shift, target_scale, target_shift, steps, x):
+    """Improve each row of x [R, N] by `steps` steps of preconditioned conjugate gradients, on a CUDA device.
+
+    The matrix of row r is diag(diagonal [N] + ridge [R]) + sum of w y y', its right side the sum of v y, over the rows
+    of y [D, N] that the entries of row r in indptr [R+1], indices [z] name; w and v are linear in data [z].
+    """
+    if not x.size:
+        return
+    device, (rows, width), value = devices.device_of(x), x.shape, x.dtype.type
+    kept = next((each for each in _KEPT if 32 * each >= width), 0)
+    count = grid(rows if kept else min(rows, _MOST_FAR))
+    scratch = device.empty(0 if kept else (count, 16, width), x.dtype)
+    numbers = (value(each) for each in (weight_scale, weight_shift, target_scale, target_shift))
+    operands = indptr, indices, is_wide(indices), data, y, diagonal, ridge, *numbers, int(steps), x, rows, width
+    device.launch(_CUDA, f"als_conjugate<{c_name(x.dtype)}, {kept}>", count, *operands, scratch)
 
 
 def cost(s: Sizes) -> Cost:

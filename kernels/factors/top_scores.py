@@ -13,7 +13,9 @@ Source     Insertion into a sorted list, behind a comparison of 32 scores with i
 import numpy as np
 from numba import prange
 
+from kernels import devices
 from kernels.contract import Case, Cost, Sizes, register_kernel
+from kernels.gpu.source import FLOATS, blocks, c_name, source
 from kernels.threads import call_parallel, compiled, compiled_parallel, equal_count, parts
 
 BLOCK = 32
@@ -64,7 +66,21 @@ def cpu(scores, first, best, places):
         call_parallel(_rows, scores.size, scores, int(first), best, places, equal_count(scores.shape[0], parts()))
 
 
-gpu = None
+_KEPT = 1, 4, 0
+"""Places of the list that a lane of a CUDA device keeps in registers; 0 is for lists of any length."""
+
+_CUDA = source(__file__, [f"top_scores<{value}, {kept}>" for value in FLOATS for kept in _KEPT])
+
+
+def gpu(scores, first, best, places):
+    """Take the scores [R, M] of columns `first` and on into the lists best [R, n], places [R, n], on a CUDA device."""
+    if not best.size:
+        return
+    (rows, width), size = scores.shape, best.shape[1]
+    kept = next((each for each in _KEPT if 32 * each >= size), 0)
+    name = f"top_scores<{c_name(best.dtype)}, {kept}>"
+    operands = scores, int(first), best, places, rows, width, size
+    devices.device_of(best).launch(_CUDA, name, blocks(32 * rows), *operands)
 
 
 def cost(s: Sizes) -> Cost:
