@@ -1,5 +1,6 @@
 """The recommender: factors equal to float64 loops, EASE equal to its formula, labels, folders and refused input."""
 
+import json
 import re
 from pathlib import Path
 
@@ -238,9 +239,41 @@ def test_a_saved_recommender_answers_the_same(taken, model, tmp_path):
         np.testing.assert_array_equal(one, other)
     with pytest.raises(FileExistsError):
         made.save(tmp_path / "model")
-    (tmp_path / "model" / "arrays.npz").write_bytes(b"PK")
-    with pytest.raises(data.DataError, match="holds no recommender that can be read"):
-        wb.load_model(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda folder, arrays: (folder / "arrays.npz").write_bytes(b"PK"), ""),
+        (lambda folder, arrays: np.savez(folder / "arrays.npz", **arrays | {"fit": np.ones(2)}), "'?fit"),
+        (lambda folder, arrays: write(folder, {k: v for k, v in arrays.items() if k != "_diagonal"}), "_diagonal"),
+        (lambda folder, arrays: write(folder, arrays | {"users_": np.array(["a"])}), r"users_ has the shape \[1\]"),
+        (
+            lambda folder, arrays: write(folder, arrays | {"user_factors_": arrays["user_factors_"][:, :1]}),
+            "user_factors_",
+        ),
+        (lambda folder, arrays: write(folder, arrays | {"indptr": arrays["indptr"][:-1]}), "indptr|index pointer"),
+        (lambda folder, arrays: about(folder, version=99), "its version is 99; this program reads 1"),
+        (lambda folder, arrays: about(folder, parameters=3), "parameters is 3; expected an object"),
+        (lambda folder, arrays: about(folder, parameters={"factors": 0}), "factors is 0"),
+    ],
+)
+def test_a_damaged_recommender_is_refused_by_name(taken, tmp_path, change, message):
+    folder = tmp_path / "model"
+    wb.Recommender("als", factors=8, random_state=0).fit(frame(taken)).save(folder)
+    with np.load(folder / "arrays.npz") as arrays:
+        change(folder, dict(arrays))
+    with pytest.raises(data.DataError, match=f"holds no recommender that can be read: .*({message})"):
+        wb.load_model(folder)
+
+
+def write(folder, arrays):
+    np.savez(folder / "arrays.npz", **arrays)
+
+
+def about(folder, **changes):
+    path = folder / "model.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
 @pytest.mark.parametrize("split", ["user", "time"])

@@ -186,7 +186,7 @@ def test_columns_that_were_kept_are_those_that_are_read(tmp_path):
 def test_a_folder_that_is_there_needs_force(saved):
     folder, made, run = saved
     kept = TrainedModel.of_run(run, made)
-    with pytest.raises(ModelFolderError, match=r"holds a model already.\nType --force"):
+    with pytest.raises(ModelFolderError, match=r"holds a model already.\nType force=True"):
         kept.save(folder / "model")
     kept.save(folder / "model", force=True)
     (folder / "mine").mkdir()

@@ -329,7 +329,7 @@ def measured(spec: Spec, folder: Path | None, is_chosen: bool, wait: bool, budge
     """Start a sweep, or the rest of it, in its run folder, and return its result: at its end if `wait`, else at once.
 
     `folder` None takes the spec's name; unless `is_chosen`, another free folder may be taken. Raises SpecError if a
-    sweep is active there, DataError if nothing can be measured.
+    sweep is active there, DataError if nothing can be measured, RunError if its process fails.
     """
     place = folder if folder is not None else run_folder.ROOT / spec.name
     if not is_chosen:
@@ -341,4 +341,8 @@ def measured(spec: Spec, folder: Path | None, is_chosen: bool, wait: bool, budge
         run_folder.start_run(spec, place)
         if wait:
             follow("Measuring", place, 0.0, budget)
+            if (state := run_folder.read_progress(place)).state == "failed":
+                raise run_folder.RunError(
+                    f"The sweep failed: {state.message}\nRecords, if any: wb.open({str(place)!r})"
+                )
     return Result(place)

@@ -3,6 +3,7 @@
 import json
 import os
 import time
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,12 +15,19 @@ import scipy.sparse
 from kernels.registry import format_count, unknown_name
 from workbench import atomic_files
 from workbench.data.errors import DataError
+from workbench.formats.files import check_members
+from workbench.json_text import check_document, is_object, parsed
 from workbench.recommend import als, ease, lists
 from workbench.recommend.interactions import Interactions, positions, read, require_users
 
 MODELS = ("als", "ease")
-FORM, VERSION = "sparse-workbench recommender", 1
+KIND, VERSION = "sparse-workbench recommender", 1
 ABOUT, ARRAYS = "model.json", "arrays.npz"
+FIELDS = {
+    "parameters": (is_object, "an object"),
+    "history": (lambda value: isinstance(value, list), "a list"),
+}
+"""Fields of model.json, apart from its kind and version."""
 FOLD_STEPS = 32
 """Steps of conjugate gradients for rows that are solved once."""
 HELD, PATIENCE, LENGTH = 0.1, 3, 20
@@ -432,7 +440,7 @@ class Recommender:
             arrays |= {name: getattr(self, name) for name in ("user_factors_", "item_factors_", "_diagonal")}
         else:
             arrays["item_weights_"] = self.item_weights_
-        about = {"form": FORM, "version": VERSION, "parameters": self.parameters(), "history": self.history_}
+        about = {"kind": KIND, "version": VERSION, "parameters": self.parameters(), "history": self.history_}
         with atomic_files.replacing_folder(folder, force) as new:
             (new / ABOUT).write_text(json.dumps(about, indent=1), encoding="utf-8")
             np.savez(new / ARRAYS, shape=np.array(self.seen_.shape), **arrays)
@@ -441,33 +449,49 @@ class Recommender:
     def is_in(folder: str | os.PathLike) -> bool:
         """Return whether a folder holds a saved recommender, valid or not, rather than another model or none."""
         try:
-            about = json.loads((Path(folder).expanduser() / ABOUT).read_text(encoding="utf-8"))
+            about = parsed((Path(folder).expanduser() / ABOUT).read_bytes())
         except (OSError, ValueError):
             return False
-        return isinstance(about, dict) and about.get("form") == FORM
+        return isinstance(about, dict) and about.get("kind") == KIND
 
     @classmethod
     def load(cls, folder: str | os.PathLike) -> "Recommender":
         """Read a folder that `save` wrote. Raises DataError for a damaged one or one of a newer version."""
         folder = Path(folder).expanduser()
         try:
-            about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
-            if about["form"] != FORM or about["version"] != VERSION:
-                raise ValueError(f"its form is {about['form']!r}, version {about['version']!r}")
+            about = check_document(parsed((folder / ABOUT).read_bytes()), KIND, VERSION, FIELDS)
             made = cls(**about["parameters"])
-            with np.load(folder / ARRAYS, allow_pickle=False) as arrays:
-                found = dict(arrays)
-            entries = (found.pop("data"), found.pop("indices"), found.pop("indptr"))
-            made.seen_ = scipy.sparse.csr_array(entries, shape=tuple(found.pop("shape").tolist()))
-            made.seen_.check_format()
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            with (folder / ARRAYS).open("rb") as file:
+                check_members(file)  # sizes, before memory is taken
+                with np.load(file, allow_pickle=False) as arrays:
+                    made._set(dict(arrays))
+        except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
             raise DataError(f"{folder} holds no recommender that can be read: {error}") from error
-        made.users_ = made.items_ = made.titles_ = None
-        for name, array in found.items():
-            setattr(made, name, array)
         made.history_ = about["history"]
         made.n_iter_ = len(made.history_)
         return made
+
+    def _set(self, found: dict[str, np.ndarray]) -> None:
+        """Set what was learned from the arrays of a folder; ValueError or KeyError if they do not fit together."""
+        users, items = shape = tuple(found.pop("shape").tolist())
+        entries = (found.pop("data"), found.pop("indices"), found.pop("indptr"))
+        self.seen_ = scipy.sparse.csr_array(entries, shape=shape)
+        self.seen_.check_format()
+        labels = {"users_": (users,), "items_": (items,), "titles_": (items,)}
+        if self.model == "als":
+            factors = found["item_factors_"].shape[-1:]
+            learned = {"user_factors_": (users, *factors), "item_factors_": (items, *factors), "_diagonal": factors}
+        else:
+            learned = {"item_weights_": (items, items)}
+        if unknown := sorted({*found} - {*labels, *learned}):
+            raise ValueError(f"{ARRAYS} has the unknown array {unknown[0]}")
+        for name, size in (learned | labels).items():
+            array = found.get(name) if name in labels else found[name]
+            if array is not None and array.shape != size:
+                raise ValueError(f"{name} has the shape {list(array.shape)}; expected {list(size)}")
+            if name in learned and array is not None and array.dtype != np.float32:
+                raise ValueError(f"{name} is {array.dtype}; expected float32")
+            setattr(self, name, array)
 
 
 def split_entries(found: Interactions, how: str, seed: Any) -> tuple[Any, Any]:

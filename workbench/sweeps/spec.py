@@ -138,7 +138,7 @@ def _field(setting: Setting) -> tuple[Any, Any]:
     if setting.allowed:
         kind = _one_of(functools.partial(allowed_values, setting))
     if setting.type is dict:  # stored as the text that people type
-        read = pydantic.BeforeValidator(lambda given: None if given is None else read_options(given, setting.name))
+        read = pydantic.BeforeValidator(lambda given: read_options(given, setting.name) or None)
         return Annotated[Any, read, pydantic.PlainSerializer(lambda options: options and str(options))], setting.default
     if setting.type is not str:
         kind = Annotated[kind, pydantic.BeforeValidator(functools.partial(_typed, setting.type))]

@@ -45,6 +45,7 @@ class Texts:
         self.values, self.is_each = values, codes is None
         self.codes = np.arange(len(values), dtype=np.int32) if codes is None else codes
         self._cleaned: dict[tuple[str, ...], Texts] = {}
+        self._clean_of: set[tuple[str, ...]] = set()
 
     def __len__(self) -> int:
         """Return the number of values, not of rows."""
@@ -104,9 +105,14 @@ class Texts:
 
         Results are cached; the column itself is returned if it needs no change.
         """
+        if words in self._clean_of:
+            return self  # kept apart from other columns: one that refers to itself is freed late
         if words not in self._cleaned:
             made = self if not self.is_text and set(words) <= {*MISSING_WORDS} else self._clean(words)
-            self._cleaned[words] = made._cleaned[words] = made
+            made._clean_of.add(words)
+            if made is self:
+                return self
+            self._cleaned[words] = made
         return self._cleaned[words]
 
     def _clean(self, words: tuple[str, ...]) -> "Texts":
