@@ -92,7 +92,7 @@ def test_steps_alone_are_of_all_rows_as_those_of_one_process_are():
     [
         ({"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}, 2, "take format csr"),
         ({"batch_rows": 10}, 3, "10 rows are no multiple of 3"),
-        ({"execution": "epoch"}, 2, "take kernels"),
+        ({"execution": "epoch"}, 2, "take step"),
         ({"model": "pruned_mlp"}, 2, "weights at a pattern"),
         ({}, 0, "there is 1 or more"),
     ],

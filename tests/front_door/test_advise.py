@@ -44,7 +44,7 @@ def test_an_estimator_trains_in_the_format_of_the_best(advice, data, best, expec
         assert {name: parameters[name] for name in ("format", "storage", "lazy") if name in parameters} == expected
         assert all(f"{name}={value!r}" in advice.code for name, value in expected.items())
         setup = advice.fit(max_iter=1, random_state=0)._learner.setup
-    assert (setup.format, setup.storage) == (best["format"], best.get("storage", "format"))
+    assert (setup.format, setup.storage) == (best["format"], best.get("storage", "same"))
     assert setup.update == best["update"]
 
 

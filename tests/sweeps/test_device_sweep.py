@@ -135,7 +135,7 @@ def test_the_verdict_and_what_moves_it_name_a_device_once():
     quick = made.sweep((made.DENSE, replace(made.SPARSE, slope=0.05)), device="cuda")
     quick += made.sweep((replace(made.SPARSE, format="coo"),), device="cuda")  # so that this group is the largest
     text = answer_text(store.frame([*made.sweep(), *quick]))
-    assert any("on cuda, one of 2 groups" in one for one in text.caveats)
+    assert any("2 groups of settings. The answer holds for this one: on cuda." in one for one in text.caveats)
 
 
 def test_memory_on_a_device_is_that_of_the_device():

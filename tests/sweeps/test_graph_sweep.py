@@ -59,8 +59,8 @@ def test_a_graph_on_the_cpu_is_a_row_that_says_why_and_the_sweep_goes_on(tmp_pat
     folder = tmp_path / "run"
     assert swept(both, folder).counts == {"ok": 1, "unsupported": 1}
     rows = {row["execution"]: row for row in run_folder.read_current_records(folder)}
-    assert rows["kernels"]["status"] == "ok"
-    assert rows["graph"]["status"] == "unsupported"
+    assert rows["step"]["status"] == "ok"
+    assert rows["cuda_graph"]["status"] == "unsupported"
     assert rows["cuda_graph"]["reason"] == "A step in one graph runs on a CUDA device; on cpu execution is step."
 
 
@@ -79,7 +79,7 @@ def test_what_is_no_graph_anywhere_is_dropped_with_the_reason():
 
 def test_the_axis_is_validated_and_is_part_of_key_and_name():
     with pytest.raises(
-        spec.SpecError, match=r"execution = 'magic': Unknown value 'magic'. Expected one of: kernels, graph"
+        spec.SpecError, match=r"execution = 'magic': Unknown value 'magic'. Expected one of: step, cuda_graph"
     ):
         spec_of(execution="magic")
     here, there = Configuration(device="cuda", **FUSED), Configuration(device="cuda", **GRAPH)
