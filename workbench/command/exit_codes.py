@@ -14,6 +14,9 @@ import time
 import warnings
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import LazyLoader
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +35,9 @@ WRONG_FILE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, Permissi
 _ARGUMENTS = "workbench arguments"
 OBJECTS_COLLECTED = 250_000
 """Objects that are made between two searches for garbage: imports alone make 130,000, none of which ever is."""
+AT_FIRST_USE = ("numpy.f2py", "numpy.testing", "yaml")
+"""Modules that libraries import without using them: SciPy copies all names of NumPy, and Numba looks whether it could
+read a file of settings in YAML. They take 0.05 s."""
 
 
 class Group(TyperGroup):
@@ -195,6 +201,17 @@ def seconds_spent() -> float:
     return max(time.time() - float(psutil.Process().create_time()), 0.0)
 
 
+class _AtFirstUse(MetaPathFinder):
+    """Finder of the modules `AT_FIRST_USE`, which are executed when one of their names is first read."""
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:
+        """Return the spec of such a module with a loader that waits, None for any other module."""
+        spec = PathFinder.find_spec(fullname, path, target) if fullname in AT_FIRST_USE else None
+        if spec is not None and spec.loader is not None:
+            spec.loader = LazyLoader(spec.loader)
+        return spec
+
+
 def _with_one_command(app: typer.Typer, name: str) -> typer.Typer:
     """Return `app` with its command `name` alone, so that no options of others are made; `app` itself if it has none
     of that name.
@@ -215,7 +232,8 @@ def run(app: typer.Typer, program: str = PROGRAM) -> None:
     global _is_own_process, _program
     _is_own_process, _program, shown = True, program, warnings.showwarning
     warnings.showwarning = lambda message, *_: echo(f"Note: {message}", err=True)
-    thresholds = gc.get_threshold()
+    thresholds, finder = gc.get_threshold(), _AtFirstUse()
+    sys.meta_path.insert(0, finder)
     gc.set_threshold(OBJECTS_COLLECTED)
     atexit.register(gc.freeze)  # the process ends: a last search for garbage takes 0.15 s and frees nothing of use
     try:
@@ -229,4 +247,5 @@ def run(app: typer.Typer, program: str = PROGRAM) -> None:
     finally:
         _is_own_process, _program = False, PROGRAM
         warnings.showwarning = shown
+        sys.meta_path.remove(finder)
         gc.set_threshold(*thresholds)

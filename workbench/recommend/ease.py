@@ -6,7 +6,6 @@ It is the dense side of the question: X'X is a product of sparse matrices, its i
 from typing import Any
 
 import numpy as np
-import psutil
 
 import kernels
 from kernels.registry import format_size
@@ -23,6 +22,8 @@ def bytes_of(items: int) -> int:
 
 def require_memory(items: int) -> None:
     """Raise DataError if the matrix of EASE does not fit into the memory that is free now."""
+    import psutil  # slow to import
+
     needed, free = bytes_of(items), psutil.virtual_memory().available
     if needed > free:
         most = int((free / 4) ** 0.5)
