@@ -110,7 +110,7 @@ def reset_peak() -> None:
 def measure(side: str, name: str, factors: int, iterations: int, threads: int) -> dict[str, Any]:
     """Return the record of one process: seconds of each iteration, recall after it, loss, seconds of lists, memory."""
     matrix, held = draw_set(*SETS[name])
-    laps, recalls, bytes_peak = Laps(), [], 0
+    laps, recalls, bytes_peak = Laps(), [], None
     if side == "workbench":
         from kernels import threads as of_kernels
         from workbench.recommend import als, lists
@@ -132,7 +132,8 @@ def measure(side: str, name: str, factors: int, iterations: int, threads: int) -
         for _ in range(iterations):
             training.iterate()
             laps.end()
-            bytes_peak = bytes_peak or status("VmHWM") - before
+            if bytes_peak is None:  # of an iteration, not of the recall after it
+                bytes_peak = status("VmHWM") - before
             recalls.append(recall_of(matrix, held, training.tables[0], training.tables[1]))
             laps.restart()
         x, y = training.tables
@@ -151,7 +152,8 @@ def measure(side: str, name: str, factors: int, iterations: int, threads: int) -
             """Keep the time of an iteration and the recall after it."""
             nonlocal bytes_peak
             laps.end()
-            bytes_peak = bytes_peak or status("VmHWM") - before
+            if bytes_peak is None:
+                bytes_peak = status("VmHWM") - before
             recalls.append(recall_of(matrix, held, model.user_factors, model.item_factors))
             laps.restart()
 

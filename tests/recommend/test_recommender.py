@@ -16,7 +16,7 @@ from kernels import threads
 from tests.support.thread_counts import TWO_AT_MOST, share_out
 from workbench import data
 from workbench.command import cli
-from workbench.recommend import als, comparing, ease, lists
+from workbench.recommend import als, comparing, ease, interactions, lists, recommender
 from workbench.recommend.interactions import read
 
 OPTIONS = [
@@ -301,6 +301,19 @@ def test_recall_is_the_share_of_what_was_held_out():
         (np.ones(3), {}, "expected a matrix"),
         (pd.DataFrame({"user": [1, None], "item": [1, 2]}), {}, "has no user in the column 'user'"),
         (pd.DataFrame({"a": [1]}), {}, "expected user, item"),
+        (pd.DataFrame([[1, 2, 3]], columns=["user", "user", "item"]), {}, "'user' more than once"),
+        (pd.DataFrame({"user": [1, 2], "item": [1, 2], "value": ["1", "many"]}), {}, "Row 1 has 'many' in the column"),
+        (pd.DataFrame({"user": [1, 2], "item": [1, 2], "time": ["then", "now"]}), {}, "'time' holds no times"),
+        (pd.DataFrame({"user": [1, 2], "item": [1, 2], "time": [1.0, None]}), {}, "Row 1 has no time"),
+        ([[1, 2], [3]], {}, "not a matrix"),
+        (sp.csr_array(np.eye(3, dtype=complex)), {}, "complex128; expected a matrix"),
+        (sp.coo_array(np.ones(3)), {}, r"shape \[3\]"),
+        (np.array([[1e39, 1], [1, 1]]), {}, "is inf; expected finite"),
+        (
+            np.array([[1e30, 1], [1, 1]]),
+            {"factors": 4, "random_state": 0},
+            "overflow float32; the largest value of the ratings is 1e\\+30",
+        ),
         (np.eye(3), {"early_stopping": True, "split": "time"}, "have no times"),
         (np.eye(3), {"early_stopping": True}, "cannot be held out"),
     ],
@@ -319,6 +332,10 @@ def test_input_that_cannot_be_used_is_refused(source, options, message):
         ({"regularization": 0}, "regularization is 0"),
         ({"frequency_scaling": 3}, "frequency_scaling is 3"),
         ({"steps": 1.5}, "steps is 1.5"),
+        ({"factors": 2049}, "factors is 2049; expected at most 2048"),
+        ({"alpha": True}, "alpha is True"),
+        ({"random_state": -1}, "random_state is -1"),
+        ({"random_state": "x"}, "random_state is 'x'"),
     ],
 )
 def test_parameters_are_validated(options, message):
@@ -332,9 +349,13 @@ def test_unknown_labels_and_unfitted_models_are_refused(taken):
     made = wb.Recommender(factors=2).fit(frame(taken))
     with pytest.raises(data.DataError, match="Unknown user 'nobody'; expected one of 117"):
         made.recommend("nobody")
-    for unknown in (999, "x", 2.5):
+    for unknown in (999, "x", 2.5, None, (3, "x"), pd.Timestamp("2020-01-01")):
         with pytest.raises(data.DataError, match="Unknown item"):
             made.similar_items(unknown)
+    with pytest.raises(data.DataError, match="n is True"):
+        made.similar_items(3, n=True)
+    for some in ({"u0", "u1"}, iter(["u0", "u1"]), ("u0", "u1")):
+        assert made.recommend(some, n=2).items.shape == (2, 2)
     assert made.recommend(pd.Series(["u0", "u1"]), n=2).items.shape == (2, 2)
     with pytest.raises(data.DataError, match="rows have 3 items"):
         wb.Recommender(factors=2).fit(np.eye(4)).recommend(np.eye(3))
@@ -456,3 +477,110 @@ def test_factors_and_lists_have_the_same_bits_at_every_thread_count(taken, model
         found.append((*made.recommend(n=9)[:2], *(getattr(made, name) for name in vars(made) if "factors_" in name)))
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+MIXED = pd.DataFrame({"user": ["a", "b", 3, 3], "item": [1, "x", 1, "x"]})
+
+
+def test_labels_of_several_types_stay_apart(tmp_path):
+    made = wb.Recommender(factors=2, random_state=0).fit(pd.concat([MIXED, MIXED[:2].assign(user="3")]))
+    assert set(made.users_) == {"3", 3, "a", "b"}
+    assert made.recommend([3, "3"], n=2, filter_seen=False).items.shape == (2, 2)
+    with pytest.raises(data.DataError, match="text or numbers, not both, can be saved"):
+        made.save(tmp_path / "model")
+
+
+@pytest.mark.parametrize("is_loaded", [False, True])
+def test_new_users_of_another_type_keep_it(is_loaded, tmp_path):
+    made = wb.Recommender(factors=2, random_state=0).fit(pd.DataFrame({"user": ["1", "2"], "item": [1, 2]}))
+    if is_loaded:
+        made.save(tmp_path / "model")
+        made = wb.load_model(tmp_path / "model")
+    made.partial_fit(pd.DataFrame({"user": [1, 7], "item": [1, 1]}))
+    assert made.users_.tolist() == ["1", "2", 1, 7]
+    assert made.seen_.toarray().tolist() == [[1, 0], [0, 1], [1, 0], [1, 0]]
+
+
+def test_positions_in_a_frame_are_those_of_the_matrix_that_was_fitted(taken):
+    made = wb.Recommender(factors=4, random_state=0).fit(taken)
+    before = made.seen_.toarray()
+    more = pd.DataFrame({"user": [2, 2], "item": [5, 7], "count": [1.0, 2.0]})
+    one_hot = sp.csr_array(([1.0, 2.0], ([0, 0], [5, 7])), shape=(1, 60))
+    np.testing.assert_array_equal(made.recommend(more, n=3).items, made.recommend(one_hot, n=3).items)
+    made.partial_fit(more)
+    before[2, [5, 7]] += [1, 2]
+    np.testing.assert_array_equal(made.seen_.toarray(), before)
+    with pytest.raises(data.DataError, match="Unknown user 500; expected a position from 0 to 119"):
+        made.partial_fit(more.assign(user=500))
+
+
+def test_an_item_called_na_is_an_item(tmp_path):
+    path = tmp_path / "taken.csv"
+    path.write_text("user,item,count\n1,NA,2\n2,null,3\n")
+    assert read(path).items.tolist() == ["NA", "null"]
+
+
+def test_seeds_of_numpy_can_be_saved(taken, tmp_path):
+    made = wb.Recommender(factors=np.int64(3), random_state=np.int64(3)).fit(taken)
+    made.save(tmp_path / "model")
+    assert wb.load_model(tmp_path / "model").random_state == 3
+
+
+def test_early_stopping_ranks_some_of_many_users(taken, monkeypatch):
+    ranked = []
+    monkeypatch.setattr(recommender, "MOST_RANKED", 30)
+    monkeypatch.setattr(recommender, "RANKED", 7)
+    monkeypatch.setattr(lists, "recall", lambda places, held: ranked.append((len(places), held.nnz)) or 0.5)
+    wb.Recommender(factors=4, iterations=2, early_stopping=True, random_state=0).fit(taken)
+    assert [count for count, _ in ranked] == 2 * [7, 7, 7, 7, 2]
+    assert all(entries >= count for count, entries in ranked)
+
+
+def test_recall_by_blocks_is_that_of_all_rows(taken, monkeypatch):
+    train, held = recommender.split_entries(interactions.Interactions(taken), "user", 0)
+    for model in ("als", "ease"):
+        made = wb.Recommender(model, factors=4, random_state=0).fit(train)
+        expected = made.recall(held)
+        monkeypatch.setattr(recommender, "RANKED", 7)
+        assert made.recall(held) == pytest.approx(expected, rel=1e-12)
+        monkeypatch.undo()
+
+
+@pytest.mark.parametrize("kind", ["dask frame", "dask array", "torch sparse", "float16"])
+def test_other_libraries_give_the_same(taken, kind):
+    table = frame(taken)
+    if kind == "dask frame":
+        pytest.importorskip("dask.dataframe")
+        import dask.dataframe
+
+        source, same = dask.dataframe.from_pandas(table, npartitions=3), table
+    elif kind == "dask array":
+        source, same = pytest.importorskip("dask.array").from_array(taken.toarray(), chunks=40), taken
+    elif kind == "torch sparse":
+        source, same = pytest.importorskip("torch").from_numpy(taken.toarray()).to_sparse(), taken
+    else:
+        source, same = taken.toarray().astype(np.float16), taken
+    one, other = (wb.Recommender(factors=3, random_state=0, iterations=2).fit(each) for each in (source, same))
+    np.testing.assert_array_equal(one.item_factors_, other.item_factors_)
+
+
+@pytest.mark.parametrize("options", [{}, {"feedback": "explicit"}, {"confidence": "given"}, {"frequency_scaling": 1.0}])
+@pytest.mark.parametrize("solver", ["cg", "cholesky"])
+def test_counts_of_heavy_tails_solve_the_normal_equations(options, solver):
+    random = np.random.default_rng(11)
+    counts = (random.random((200, 90)) < 0.1) * np.minimum(np.floor(random.pareto(0.6, (200, 90)) + 1), 10_000)
+    counts[5], counts[:, 7] = 0, 0
+    made = wb.Recommender(
+        factors=8, iterations=1, steps=40, solver=solver, random_state=0, regularization=0.5, **options
+    ).fit(counts)
+    x, y = made.user_factors_.astype(float), made.item_factors_.astype(float)
+    for item, column in enumerate(counts.T):
+        taken = column > 0
+        weight = taken * {"explicit": 1.0}.get(made.feedback, column - (made.confidence == "given"))
+        target = taken * (column + (made.feedback == "implicit" and made.confidence == "linear"))
+        matrix = (x.T * weight) @ x + 0.5 * max(taken.sum(), 1) ** made.frequency_scaling * np.eye(8)
+        matrix += x.T @ x if made.feedback == "implicit" else 0
+        rest = np.linalg.norm(matrix @ y[item] - x.T @ target)
+        assert rest <= 1e-4 * np.linalg.norm(matrix) * np.linalg.norm(y[item])
+    assert not y[7].any()
+    assert not x[5].any()

@@ -1,6 +1,5 @@
 """What users took, as one matrix: from frames of user, item and value, files of ratings, and matrices of any kind."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ import scipy.sparse
 
 from workbench import data
 from workbench.data.errors import DataError
-from workbench.formats.arrays import library_of
+from workbench.formats.arrays import computed, host_array, library_of
 
 COLUMNS = {
     "user": ("user", "user_id", "userid", "username", "customer", "customer_id"),
@@ -46,6 +45,7 @@ def read(source: Any, negative: str = "") -> Interactions:
     """
     if isinstance(source, str | Path):
         source = _read_file(Path(source).expanduser())
+    source = computed(source)
     if isinstance(source, data.Dataset):
         found = _of_dataset(source)
     elif library_of(source) == "anndata":
@@ -90,20 +90,24 @@ def _compressed(rows: np.ndarray, columns: np.ndarray, values: np.ndarray, shape
 
 def _matrix(source: Any) -> Any:
     """Return a matrix [users, items] as canonical float32 CSR, a new one unless it is that; DataError if it is none."""
+    source = host_array(source)
     if not scipy.sparse.issparse(source):
-        source = np.asarray(source)
-        if source.ndim != 2 or source.dtype.kind not in "biuf":
-            raise DataError(
-                f"The ratings have the shape {list(source.shape)} and the type {source.dtype}; expected a matrix "
-                "[users, items] of numbers, a frame with the columns user and item, or the path of a file."
-            )
-    matrix = scipy.sparse.csr_array(source)
+        try:
+            source = np.asarray(source)
+        except ValueError as error:
+            raise DataError(f"The ratings are not a matrix: {error}.\nGive rows of equal length.") from None
+    if source.ndim != 2 or source.dtype.kind not in "biuf":
+        raise DataError(
+            f"The ratings have the shape {list(source.shape)} and the type {source.dtype}; expected a matrix "
+            "[users, items] of numbers, a frame with the columns user and item, or the path of a file."
+        )
+    matrix = scipy.sparse.csr_array(source.astype(np.float32) if source.dtype == np.float16 else source)
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()
-    return scipy.sparse.csr_array(
-        (matrix.data.astype(np.float32, copy=False), matrix.indices, matrix.indptr), shape=matrix.shape
-    )
+    with np.errstate(over="ignore"):  # infinite values are refused
+        values = matrix.data.astype(np.float32, copy=False)
+    return scipy.sparse.csr_array((values, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
 def _read_file(path: Path) -> Any:
@@ -116,7 +120,9 @@ def _read_file(path: Path) -> Any:
         raise FileNotFoundError(f"There is no file {path}.")
     if path.suffix.lower() == ".parquet":
         return pandas.read_parquet(path)
-    return pandas.read_csv(path, sep="\t" if path.suffix.lower() == ".tsv" else ",")
+    separator = "\t" if path.suffix.lower() == ".tsv" else ","
+    # An item may be called NA; pieces of a column, read one by one, could get different types.
+    return pandas.read_csv(path, sep=separator, keep_default_na=False, na_values=[""], low_memory=False)
 
 
 def _of_dataset(dataset: data.Dataset) -> Interactions:
@@ -135,6 +141,13 @@ def _of_pairs(
     users: np.ndarray, items: np.ndarray, values: np.ndarray, shape: tuple[int, int], times: np.ndarray | None = None
 ) -> Interactions:
     """Return interactions from positions of users and items, values and times [pairs]; repeated pairs are summed."""
+    if times is None:
+        # sums are float64; int32 positions halve what is sorted
+        index = np.int32 if max(values.size, *shape) < 2**31 else np.int64
+        pairs = users.astype(index, copy=False), items.astype(index, copy=False)
+        matrix = scipy.sparse.coo_array((values, pairs), shape=shape).tocsr()
+        matrix.sum_duplicates()
+        return Interactions(_matrix(matrix))
     order = np.lexsort((items, users))
     users, items, values = users[order], items[order], values[order]
     starts = np.flatnonzero(np.r_[True, (users[1:] != users[:-1]) | (items[1:] != items[:-1])][: len(users)])
@@ -143,10 +156,34 @@ def _of_pairs(
     return Interactions(_compressed(users[starts], items[starts], sums, shape), times=latest)
 
 
+def _coded(column: Any) -> tuple[np.ndarray, Any]:
+    """Return (codes [rows], labels) of a column, labels sorted where they can be; the code of what is missing is -1."""
+    import pandas
+
+    try:
+        return pandas.factorize(column, sort=True)
+    except TypeError:  # numbers and text
+        return pandas.factorize(column)
+
+
+def _numbers(column: Any) -> np.ndarray:
+    """Return a column of a pandas frame as float64; DataError, with the first row that is none, if it holds text."""
+    import pandas
+
+    numbers = pandas.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+    if (is_text := np.isnan(numbers) & column.notna().to_numpy(bool)).any():
+        row = int(np.argmax(is_text))
+        raise DataError(f"Row {row} has {column.iloc[row]!r} in the column {column.name!r}; expected a number.")
+    return numbers
+
+
 def _of_frame(frame: Any) -> Interactions:
     """Return the interactions of a frame with a row for each: user, item, and where there are such, value and time."""
     import pandas
 
+    if not frame.columns.is_unique:
+        twice = frame.columns[frame.columns.duplicated()][0]
+        raise DataError(f"The frame has the column {twice!r} more than once; expected different names.")
     lower = {str(name).lower(): name for name in reversed(frame.columns)}
     named = {role: lower[known[0]] for role, names in COLUMNS.items() if (known := [n for n in names if n in lower])}
     free = [name for name in frame.columns if name not in named.values()]
@@ -161,18 +198,23 @@ def _of_frame(frame: Any) -> Interactions:
         named["value"] = free[0]
     codes, labels = [], []
     for role in ("user", "item"):
-        code, label = pandas.factorize(frame[named[role]], sort=True)
+        code, label = _coded(frame[named[role]])
         if (code < 0).any():
             raise DataError(f"Row {int(np.argmin(code))} has no {role} in the column {named[role]!r}; expected an id.")
-        codes.append(code.astype(np.int64))
+        codes.append(code.astype(np.int32 if len(label) < 2**31 else np.int64))
         labels.append(np.asarray(label))
-    values = np.ones(len(frame)) if "value" not in named else frame[named["value"]].to_numpy(np.float64)
+    values = np.ones(len(frame)) if "value" not in named else _numbers(frame[named["value"]])
     times = None
     if "time" in named:
         column = frame[named["time"]]
         if not pandas.api.types.is_numeric_dtype(column):
-            column = pandas.to_datetime(column).astype("int64")
-        times = column.to_numpy(np.float64)
+            try:
+                column = pandas.to_datetime(column)
+            except ValueError as error:
+                raise DataError(f"The column {named['time']!r} holds no times: {error}; expected times.") from None
+        if column.isna().any():
+            raise DataError(f"Row {int(np.argmax(column.isna()))} has no time in the column {named['time']!r}.")
+        times = column.astype("int64" if column.dtype.kind == "M" else "float64").to_numpy(np.float64)
     found = _of_pairs(codes[0], codes[1], values, (len(labels[0]), len(labels[1])), times)
     titles = None
     if "title" in named:
@@ -184,19 +226,16 @@ def _of_frame(frame: Any) -> Interactions:
 
 def positions(labels: np.ndarray | None, count: int, asked: Any, what: str) -> np.ndarray:
     """Return the positions int64 of labels, by themselves if there are none. Raises DataError for an unknown one."""
-    given = np.atleast_1d(np.asarray(asked))
-    if labels is None:
-        wrong = given[(given < 0) | (given >= count)] if given.dtype.kind in "iu" else given
-        if wrong.size:
-            raise DataError(f"Unknown {what} {wrong[0].item()!r}; expected a position from 0 to {count - 1}.")
-        return given.astype(np.int64)
-    order = np.argsort(labels, kind="stable")
-    try:
-        found = order[np.minimum(np.searchsorted(labels, given, sorter=order), count - 1)]
-        is_wrong = labels[found] != given
-    except TypeError:
-        found, is_wrong = np.zeros(len(given), np.int64), np.ones(len(given), bool)
-    if is_wrong.any():
-        some: Sequence[Any] = labels[:3].tolist()
-        raise DataError(f"Unknown {what} {given[is_wrong][0].item()!r}; expected one of {count}, such as {some}.")
+    import pandas
+
+    given = pandas.Index(list(asked) if np.iterable(asked) and not isinstance(asked, str | bytes) else [asked])
+    if labels is not None:
+        found = pandas.Index(labels).get_indexer(given).astype(np.int64)
+        expected = f"one of {count}, such as {labels[:3].tolist()}"
+    else:
+        expected = f"a position from 0 to {count - 1}"
+        is_position = given.dtype.kind in "iu"
+        found = given.to_numpy().astype(np.int64) if is_position else np.full(len(given), -1)
+    if (is_wrong := (found < 0) | (found >= count)).any():
+        raise DataError(f"Unknown {what} {given[is_wrong].tolist()[0]!r}; expected {expected}.")
     return found

@@ -4,7 +4,7 @@ import json
 import os
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, final
@@ -30,6 +30,12 @@ FIELDS = {
 """Fields of model.json, apart from its kind and version."""
 FOLD_STEPS = 32
 """Steps of conjugate gradients for rows that are solved once."""
+MOST_FACTORS = 2048
+"""Factors that the kernel of conjugate gradients takes at most."""
+MOST_RANKED = 10_000
+"""Users whose recall decides on early stopping, at most: it is known to half a percent or better from so many."""
+RANKED = 4096
+"""Rows whose lists are in memory at once while recall is computed."""
 HELD, PATIENCE, LENGTH = 0.1, 3, 20
 """Share of the entries held out, iterations without a better recall before training stops, length of its lists."""
 
@@ -87,7 +93,7 @@ class Recommender:
         which is Cholesky only for a few factors.
     early_stopping : bool
         Hold out a tenth of the entries and stop when recall at 20 of these rises no more; the best factors are kept.
-        They have not seen the entries held out.
+        They have not seen the entries held out. Recall is that of 10,000 users, drawn at random, of more.
     split : {"user", "time"}
         What is held out: entries of every user at random, or the latest of all, if the data has times.
     verbose : bool
@@ -148,11 +154,15 @@ class Recommender:
                 raise DataError(unknown_name(name, given, known))
         if regularization is None:
             regularization = 500.0 if model == "ease" else 0.01
-        for name, value, least in (("factors", factors, 1), ("iterations", iterations, 1), ("steps", steps, 1)):
-            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-                raise DataError(f"{name} is {value!r}; expected a whole number from {least}.")
+        for name, value in (("factors", factors), ("iterations", iterations), ("steps", steps)):
+            _require_whole(name, value, 1)
+        if factors > MOST_FACTORS:
+            raise DataError(f"factors is {factors}; expected at most {MOST_FACTORS}.")
+        if random_state is not None:
+            _require_whole("random_state", random_state, 0)
+            random_state = int(random_state)
         for name, number in (("regularization", regularization), ("alpha", alpha)):
-            if not isinstance(number, int | float | np.number) or not 0 < number < float("inf"):
+            if isinstance(number, bool) or not isinstance(number, int | float | np.number) or not 0 < number < np.inf:
                 raise DataError(f"{name} is {number!r}; expected a number above 0.")
         if not isinstance(frequency_scaling, int | float | np.number) or not 0 <= frequency_scaling <= 2:
             raise DataError(f"frequency_scaling is {frequency_scaling!r}; expected a number from 0 to 2.")
@@ -200,14 +210,15 @@ class Recommender:
         Raises
         ------
         DataError
-            For NaN, infinite values, negative implicit feedback, fewer than two users, or a matrix of EASE that does
-            not fit into memory.
+            For NaN, infinite values, negative implicit feedback, fewer than two users, values so large that the
+            factors overflow, or a matrix of EASE that does not fit into memory.
         """
         found = self.read(user_items)
         require_users(found)
         held, train = None, found.matrix
         if self.early_stopping and self.model == "als":
             train, held = split_entries(found, self.split, self.random_state)
+            held = _some_rows(held, self.random_state)
         if self.model == "ease":
             start = time.perf_counter()
             self.item_weights_ = ease.fit(found.matrix, self.regularization)
@@ -237,7 +248,7 @@ class Recommender:
         with _progress(self.iterations, self.verbose) as advance:
             for number in range(self.iterations):
                 start = time.perf_counter()
-                training.iterate()
+                _require_finite(training.iterate, training)
                 record = {"seconds": time.perf_counter() - start}
                 if held is not None:
                     record["recall at 20"] = recall_of_factors(training.tables[0], training.tables[1], matrix, held)
@@ -249,7 +260,7 @@ class Recommender:
                     break
         if kept is not None:
             training.tables = kept
-        self._diagonal = training.finish()
+        self._diagonal = _require_finite(training.finish, training)
         self.user_factors_, self.item_factors_ = training.tables
 
     def _fold(self, matrix: Any) -> np.ndarray:
@@ -266,7 +277,8 @@ class Recommender:
         Parameters
         ----------
         user_items : as of `fit`
-            Its items must be known. Users of a frame are told by their labels; rows of a matrix are new users.
+            Its items must be known. Users of a frame are told by their labels, or by their positions if a matrix was
+            fitted; rows of a matrix are new users.
 
         Returns
         -------
@@ -274,15 +286,15 @@ class Recommender:
             Itself.
         """
         matrix, labels = self._rows(user_items)
-        known = self.seen_.shape[0]
-        if self.users_ is None or labels is None:
+        known, users = self.seen_.shape[0], self.users_
+        if labels is None:
             places = known + np.arange(matrix.shape[0])
-            users = self.users_
             if users is not None:
                 raise DataError("The rows came without labels of their users; expected a frame with user and item.")
+        elif users is None:
+            places = positions(None, known, labels, "user")
         else:
-            new = labels[~np.isin(labels, self.users_)]
-            users = np.concatenate([self.users_, new])
+            users = _united(users, labels)
             places = positions(users, len(users), labels, "user")
         total = max(known, int(places.max(initial=-1)) + 1)
         entries = matrix.tocoo()
@@ -304,7 +316,7 @@ class Recommender:
         self._require_fitted()
         found, items = source if isinstance(source, Interactions) else self.read(source), self.seen_.shape[1]
         matrix = found.matrix
-        if found.items is not None and self.items_ is not None:
+        if found.items is not None:
             columns = positions(self.items_, items, found.items, "item")
             entries = matrix.tocoo()
             matrix = scipy.sparse.csr_array(
@@ -339,8 +351,7 @@ class Recommender:
             Labels of items [users, n], scores [users, n], and titles.
         """
         self._require_fitted()
-        if not isinstance(n, int | np.integer) or n < 1:
-            raise DataError(f"n is {n!r}; expected a whole number from 1.")
+        _require_whole("n", n, 1)
         is_rows = (
             isinstance(users, Interactions)
             or hasattr(users, "columns")
@@ -375,6 +386,7 @@ class Recommender:
             Labels [items, n], without the item itself, and scores.
         """
         self._require_fitted()
+        _require_whole("n", n, 1)
         count = self.seen_.shape[1]
         places = positions(self.items_, count, items, "item")
         own = scipy.sparse.csr_array(
@@ -406,12 +418,9 @@ class Recommender:
 
     def recall(self, held: Any) -> float:
         """Return recall at 20 of entries that were held out, CSR [users, items] over the fitted users and items."""
-        rows = np.flatnonzero(np.diff(held.indptr))
-        matrix, n = self.seen_[rows], min(LENGTH, held.shape[1])
         if self.model == "als":
             return recall_of_factors(self.user_factors_, self.item_factors_, self.seen_, held)
-        places, _ = lists.best(lists.of_weights(matrix, self.item_weights_), len(rows), held.shape[1], n, matrix)
-        return lists.recall(places, held[rows])
+        return _recall(lambda rows: lists.of_weights(self.seen_[rows], self.item_weights_), self.seen_, held)
 
     @property
     def nbytes(self) -> int:
@@ -434,8 +443,17 @@ class Recommender:
         self._require_fitted()
         arrays = {"indptr": self.seen_.indptr, "indices": self.seen_.indices, "data": self.seen_.data}
         for name in ("users_", "items_", "titles_"):
-            if (labels := getattr(self, name)) is not None:
-                arrays[name] = labels.astype(str) if labels.dtype.kind == "O" else labels
+            labels = getattr(self, name)
+            if labels is not None and labels.dtype.kind == "O":
+                if kinds := sorted({type(label).__name__ for label in labels} - {"str"}):
+                    what = name[:-2]
+                    raise DataError(
+                        f"Labels of {name[:-1]} are of the type {kinds[0]}; text or numbers, not both, can be saved.\n"
+                        f"Type frame[{what!r}] = frame[{what!r}].map(str) and fit again."
+                    )
+                labels = labels.astype(str)
+            if labels is not None:
+                arrays[name] = labels
         if self.model == "als":
             arrays |= {name: getattr(self, name) for name in ("user_factors_", "item_factors_", "_diagonal")}
         else:
@@ -494,6 +512,52 @@ class Recommender:
             setattr(self, name, array)
 
 
+def _some_rows(held: Any, seed: Any) -> Any:
+    """Return the entries held out, of at most `MOST_RANKED` rows with such, drawn at random; the others are empty."""
+    counts = np.diff(held.indptr)
+    rows = np.flatnonzero(counts)
+    if rows.size <= MOST_RANKED:
+        return held
+    is_kept = np.zeros(held.shape[0], bool)
+    is_kept[np.random.default_rng(seed).choice(rows, MOST_RANKED, replace=False)] = True
+    entries = np.repeat(is_kept, counts)
+    starts = np.concatenate(([0], np.where(is_kept, counts, 0).cumsum())).astype(held.indptr.dtype)
+    return scipy.sparse.csr_array((held.data[entries], held.indices[entries], starts), shape=held.shape)
+
+
+def _require_finite(compute: Callable[[], Any], training: als.Factors) -> Any:
+    """Return what a step of training computes; DataError if its factors overflow float32."""
+    try:
+        with np.errstate(all="ignore"):
+            found = compute()
+        if all(np.isfinite(table.sum(dtype=np.float64)) for table in training.tables):
+            return found
+    except np.linalg.LinAlgError:  # eigenvalues of NaN
+        pass
+    largest = training.sides[0].data.max()
+    raise DataError(
+        f"The factors overflow float32; the largest value of the ratings is {largest:g}.\n"
+        "Type ratings = ratings / ratings.max(), or a smaller alpha."
+    )
+
+
+def _united(labels: np.ndarray, more: np.ndarray) -> np.ndarray:
+    """Return labels and, after them, those of `more` that are new; numbers stay numbers beside text."""
+    import pandas
+
+    new = more[pandas.Index(labels).get_indexer(pandas.Index(more)) < 0]
+    if not len(new):
+        return labels
+    is_one_kind = labels.dtype.kind == new.dtype.kind
+    return np.concatenate([labels, new] if is_one_kind else [labels.astype(object), new.astype(object)])
+
+
+def _require_whole(name: str, value: Any, least: int) -> None:
+    """Raise DataError, naming the parameter, unless it is a whole number of at least `least`."""
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
+        raise DataError(f"{name} is {value!r}; expected a whole number from {least}.")
+
+
 def split_entries(found: Interactions, how: str, seed: Any) -> tuple[Any, Any]:
     """Return (entries to train on, entries held out) as CSR matrices: a tenth of each user's, or the latest."""
     matrix, count = found.matrix, found.matrix.nnz
@@ -521,10 +585,18 @@ def split_entries(found: Interactions, how: str, seed: Any) -> tuple[Any, Any]:
 
 def recall_of_factors(x: np.ndarray, y: np.ndarray, seen: Any, held: Any) -> float:
     """Return recall at 20 of the entries held out, for users with such entries; what they took is left out."""
-    rows = np.flatnonzero(np.diff(held.indptr))
-    scores = lists.of_factors(x[rows], y)
-    places, _ = lists.best(scores, len(rows), len(y), min(LENGTH, len(y)), seen[rows])
-    return lists.recall(places, held[rows])
+    return _recall(lambda rows: lists.of_factors(x[rows], y), seen, held)
+
+
+def _recall(scores_of: Callable[[np.ndarray], lists.ScoresOf], seen: Any, held: Any) -> float:
+    """Return recall at 20 of the entries held out, of the scores of rows with such, block by block."""
+    rows, total = np.flatnonzero(np.diff(held.indptr)), 0.0
+    for first in range(0, rows.size, RANKED):
+        some = rows[first : first + RANKED]
+        n = min(LENGTH, held.shape[1])
+        places, _ = lists.best(scores_of(some), some.size, held.shape[1], n, seen[some])
+        total += lists.recall(places, held[some]) * some.size
+    return total / rows.size if rows.size else float("nan")
 
 
 @contextmanager

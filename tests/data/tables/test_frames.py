@@ -205,6 +205,25 @@ def test_later_frames_are_encoded_by_the_columns_of_the_first(make):
         model.predict(make(later[["city"]]))
 
 
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda frame: frame.to_numpy(),
+            r"X is a ndarray; expected a frame.*: color, size\.\nType X = pandas.DataFrame",
+        ),
+        (lambda frame: frame.iloc[0], r"X is a Series named 0; .*\nType X = X\.to_frame\(\)\.T"),
+        (lambda frame: frame.iloc[0].to_dict(), "X is a dict"),
+    ],
+)
+def test_what_is_no_frame_is_refused_by_a_model_of_a_frame(make, message):
+    frame = pd.DataFrame({"color": ["red", "blue"] * 20, "size": np.arange(40.0)})
+    model = wb.train(frame, [0, 1] * 20, max_iter=1)
+    with pytest.raises(ValueError, match=message):
+        model.predict(make(frame))
+    assert len(model.predict(frame.iloc[0].to_frame().T)) == 1
+
+
 def test_a_model_of_a_frame_is_saved_and_takes_files_and_frames(tmp_path):
     frame = pd.DataFrame({"city": ["Ulm", "Bonn"] * 20, "size": np.arange(40) / 8, "y": ["no", "yes"] * 20})
     model = wb.train(frame, random_state=0)

@@ -101,9 +101,16 @@ def _column(column: Any) -> Any:
 def encode(frame: Any, columns: Columns) -> scipy.sparse.csr_array:
     """Return a frame as the matrix [rows, features], float32, that columns whose values are known make of it.
 
-    Columns are found by their names; values that are not known are taken as missing. Raises DataError if one is absent
-    or holds what it cannot.
+    Columns are found by their names; values that are not known are taken as missing. Raises DataError if it is no
+    frame, or a column is absent or holds what it cannot.
     """
+    if not is_frame(frame):
+        what = f"a Series named {frame.name!r}" if hasattr(frame, "to_frame") else f"a {type(frame).__name__}"
+        convert = "X = X.to_frame().T" if hasattr(frame, "to_frame") else "X = pandas.DataFrame(X, columns=NAMES)"
+        raise DataError(
+            f"X is {what}; expected a frame with the columns that the model was trained on: "
+            f"{format_names([column.name for column in features_of(columns.columns)])}.\nType {convert}."
+        )
     table = frame_table(frame)
     if lacking := [column.name for column in features_of(columns.columns) if column.name not in table.names]:
         raise DataError(
