@@ -30,7 +30,7 @@ ALLOWED = {
     "workbench.models": {"formats", "ops", "graph", "autodiff", "metrics", "option_text"},
     "workbench.optimizers": {"formats", "ops", "json_text"},
     "workbench.data": {"formats", "option_text", "json_text"},
-    "workbench.recommend": {"formats", "data"},
+    "workbench.recommend": {"formats", "data", "json_text"},
     "workbench.bridges": {"formats", "ops", "optimizers", "models", "metrics", "data", "training", "option_text"},
     "workbench.measure": {"formats"},
     "workbench.kvstore": {"formats", "ops", "optimizers", "json_text"},
