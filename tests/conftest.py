@@ -50,6 +50,7 @@ LOAD_FRAMEWORKS = frozenset(
             "benchmarks/bench_competitors",
             "front_door/load",
             "advising/frameworks",
+            "advising/first_layer",
             "models/graph_convolution",
         ),
         *("models/formulas", "benchmarks/bench", "benchmarks/fair", "benchmarks/fit", "benchmarks/fit_candidates"),

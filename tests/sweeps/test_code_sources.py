@@ -79,7 +79,7 @@ def of(folder, files, copy):
 def test_entries_of_registries_are_those_that_the_configuration_names(copy, used):
     fused = used["csr ours fused lazy"]
     assert of("kernels/losses", fused, copy) == {"softmax"}
-    shared = {"two_fields", "nodes", "patterns", "units"}  # which are no models
+    shared = {"two_fields", "nodes", "patterns", "scaling"}  # which are no models
     assert of("workbench/models", fused, copy) == {"softmax", *shared}
     assert {"sgd"} == of("kernels/updates", fused, copy) - {"closed_form", "closed_form_pair", "square_norm"}
     assert "adam" not in of("workbench/optimizers", fused, copy)

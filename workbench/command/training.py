@@ -363,14 +363,15 @@ def table(epochs: Sequence[Epoch], phases: Counter) -> Table:
 
     `phases` has seconds by phase of all steps.
     """
-    shown = Table("epoch", "steps", "loss", "ms a step", "share of the time")
+    names = ("epoch", "steps", "loss", "ms a step", "share of the time")
+    shown = Table(*names[: None if phases else -1])  # several trainers time no phases
     total = sum(phases.values()) or 1.0
     large = [phase for phase in PHASES if phases[phase] >= 0.005 * total]
     shares = ", ".join(f"{PHASE_WORDS.get(phase, phase)} {100 * phases[phase] / total:.0f} %" for phase in large)
     for epoch in epochs[-EPOCHS_SHOWN:]:
         milliseconds = f"{1e3 * epoch.seconds / epoch.steps:.3g}"
-        where = shares if epoch is epochs[-1] else ""
-        shown.add_row(str(epoch.number + 1), str(epoch.steps), f"{epoch.loss / epoch.steps:.4f}", milliseconds, where)
+        cells = (str(epoch.number + 1), str(epoch.steps), f"{epoch.loss / epoch.steps:.4f}", milliseconds)
+        shown.add_row(*cells, *([shares if epoch is epochs[-1] else ""] if phases else []))
     return shown
 
 

@@ -16,7 +16,7 @@ import functools
 import math
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -31,7 +31,7 @@ from workbench.measure import closure
 from workbench.measure.clock import MOST_ROUNDS, Policy
 from workbench.ops.products import ENGINES
 from workbench.ops.products.methods import METHODS
-from workbench.option_text import read_options
+from workbench.option_text import Options, read_options
 from workbench.settings import Setting
 from workbench.training import Setup
 
@@ -129,6 +129,13 @@ def _typed(type_of_value: type, value: Any) -> Any:
     return value
 
 
+def _options(name: str, given: Any) -> Options | None:
+    """Return the options of a setting `name` as a mapping, None if there are none; ValueError for what is neither."""
+    if not isinstance(given, Mapping | str | None):
+        raise ValueError(f"{given!r} is {TYPE_WORDS[type(given)]}; expected options, name=value")
+    return read_options(given, name) or None
+
+
 def _field(setting: Setting) -> tuple[Any, Any]:
     """Return (type, default) of a setting's pydantic field.
 
@@ -138,7 +145,7 @@ def _field(setting: Setting) -> tuple[Any, Any]:
     if setting.allowed:
         kind = _one_of(functools.partial(allowed_values, setting))
     if setting.type is dict:  # stored as the text that people type
-        read = pydantic.BeforeValidator(lambda given: read_options(given, setting.name) or None)
+        read = pydantic.BeforeValidator(functools.partial(_options, setting.name))
         return Annotated[Any, read, pydantic.PlainSerializer(lambda options: options and str(options))], setting.default
     if setting.type is not str:
         kind = Annotated[kind, pydantic.BeforeValidator(functools.partial(_typed, setting.type))]
