@@ -38,7 +38,7 @@ def text_of(rows, **options):
 GOLDEN = """\
 Go sparse. 20 epochs of the data take 820 ms sparse, 10 s dense (12 times faster).
 Peak memory: 13 to 15 MB sparse, 100 MB dense (sparse, 6.5 to 7.9 times less).
-A step of 256 rows at 1 %, the data's own: S1 650 µs, D1 8 ms; 40 rounds.
+A step of 256 rows at the data's density, 1 %: S1 650 µs, D1 8 ms; 40 rounds.
 S1: sparse, lazy, fused gradient
 D1: dense
   sparse: rows are kept as CSR, and a step computes with the stored entries
@@ -203,7 +203,7 @@ def test_caveats_name_worse_models_dense_arrays_failures_and_hashed_columns():
     caveats = text_of(made.rich()).caveats
     worse = re.compile(r"S\d trained a worse model than dense at 6 densities \(loss 0\.\d+ instead of ")
     assert any(map(worse.match, caveats))
-    assert any("makes a dense array of 10.2 MB in dot." in one for one in caveats)
+    assert any("makes a dense array of 10.2 MB: dot." in one for one in caveats)
     assert any("3 of 60 configurations have no result" in one and "(no result after 60 s)" in one for one in caveats)
     assert any("There are 2 groups of settings" in one for one in caveats)
     hashed = "The words of the column review are hashed into 65,536 buckets; some share one."

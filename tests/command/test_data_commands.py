@@ -121,6 +121,8 @@ def test_charts_are_written_as_svg_and_png(news, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
+        (["News.TXT"], "There is no file and no data set 'News.TXT'. Did you mean 'news.txt'?"),
+        (["unifrom"], "There is no file and no data set 'unifrom'. Did you mean 'uniform'?"),
         (["nowhere.txt"], f"There is no file and no data set 'nowhere.txt'. Data sets: {', '.join(data.names())}"),
         (
             ["news.txt", "--dataset", "svmlite"],

@@ -139,7 +139,7 @@ def test_a_check_of_ones_own_decides():
 @pytest.mark.parametrize(
     ("contestants", "options", "says"),
     [
-        ({"one": int}, {}, "A race needs two contestants; 1 given"),
+        ({"one": int}, {}, "A race of 1 function; expected two or more.\nType wb.race"),
         ({"one": int, "other": 3}, {}, "'other' is 3; expected a function"),
         ({"one": int, "other": int}, {"budget": 0}, "budget is 0; expected a positive number of seconds"),
         ({"one": int, "other": int}, {"budget": float("nan")}, "budget is nan"),
@@ -217,7 +217,7 @@ def test_whole_commands_race(tmp_path):
     [
         (["sleep 0", "no-such-program-here"], "'no-such-program-here' cannot be started"),
         (["sleep 0", f"{sys.executable} -c 'print(5); raise SystemExit(3)'"], "ended with status 3:\n5"),
-        (["sleep 0"], "A race needs two contestants; 1 given"),
+        (["sleep 0"], "A race of 1 command; expected two or more.\nType workbench race "),
         (["sleep 0", "sleep 0"], "Two commands are the same"),
         (["sleep 0", "echo '"], "cannot be split into words"),
         (["sleep 0", ""], "A command is empty"),

@@ -217,6 +217,19 @@ def test_labels_are_the_users_own_and_repeated_pairs_are_summed(taken, tmp_path)
     np.testing.assert_array_equal(read_again.recommend(["u0", "u1"], n=3).items, best.items)
 
 
+@pytest.mark.parametrize(("added", "item"), [({}, "title"), ({"genre": "old"}, "title"), ({"sku": None}, "sku")])
+def test_titles_are_the_items_of_a_table_without_a_column_that_identifies_them(taken, added, item):
+    """A column of the table is that of the items only if each of its values has one title."""
+    table = frame(taken).rename(columns={"count": "rating"})
+    own = table["item"] + 1000
+    table = table.drop(columns="item").assign(
+        **{name: own if value is None else value for name, value in added.items()}
+    )
+    fitted = wb.Recommender(factors=4, random_state=0).fit(table[["user", *added, "title", "rating", "timestamp"]])
+    assert set(fitted.recommend(["u0"], n=3).items[0]) <= set(own if item == "sku" else table["title"])
+    assert fitted.seen_.nnz == len(table)
+
+
 def test_new_users_are_folded_in_and_taken_in(taken):
     table = frame(taken)
     made = wb.Recommender(factors=6, random_state=0).fit(table)

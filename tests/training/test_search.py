@@ -77,6 +77,24 @@ def test_it_is_learned_by_folds_and_a_count_of_epochs(given, rows):
     assert np.mean(((x @ found.weights + found.intercept)[:, 0] > 0) == y) > 0.9
 
 
+@pytest.mark.parametrize("price", [6, 25])
+def test_a_price_among_categories_does_not_hide_the_best_decay(price):
+    """Its squares are most of a row's, so that weak decays look far too weak before they are trained to the minimum."""
+    generator = np.random.default_rng(0)
+    ids = generator.integers([0, 1500], [1500, 3000], (8000, 2))
+    taste = generator.normal(size=3000)
+    y = generator.random(8000) < 1 / (1 + np.exp(-taste[ids].sum(axis=1)))
+    paid = generator.gamma(4, price / 4, (8000, 1))
+    values = np.concatenate([np.ones_like(ids), paid], axis=1).astype(np.float32).reshape(-1)
+    columns = np.concatenate([ids, np.full((8000, 1), 3000)], axis=1).reshape(-1)
+    x = scipy.sparse.csr_array((values, columns, np.arange(0, 24001, 3)), shape=(8000, 3001))
+    found = search_decay(x[:6000], targets_of(y[:6000]), None, "logistic", **GIVEN | {"count": 8})
+    others = [LogisticRegression(C=c, max_iter=3000).fit(x[:6000], y[:6000]) for c in (0.1, 0.3, 1)]
+    scores = [x[6000:] @ found.weights + found.intercept, *(o.decision_function(x[6000:])[:, None] for o in others)]
+    losses = LOSSES["logistic"](np.stack(scores), targets_of(y[6000:])).mean(axis=1)
+    assert losses[0] < 1.01 * losses[1:].min()
+
+
 def test_a_search_on_rows_that_can_be_separated_ends_when_the_loss_is_small():
     generator = np.random.default_rng(0)
     x = generator.normal(size=(3000, 10)).astype(np.float32)

@@ -26,6 +26,7 @@ from typing import Any, final
 import numpy as np
 import pandas as pd
 
+from kernels.registry import format_count
 from workbench import atomic_files
 from workbench.analysis import formatting
 from workbench.measure import machine, memory
@@ -512,7 +513,10 @@ def race_commands(commands: Sequence[str], *, budget: float = BUDGET) -> Race:
 def _check_arguments(contestants: Sequence[str] | Mapping[str, Any], budget: float) -> None:
     """Raise RaceError for fewer than two contestants, one that cannot be called, or a budget that is not positive."""
     if len(contestants) < 2:
-        raise RaceError(f"A race needs two contestants; {len(contestants)} given.")
+        is_named = isinstance(contestants, Mapping)
+        usage = 'wb.race({"mine": f, "theirs": g})' if is_named else 'workbench race "python a.py" "python b.py"'
+        given = format_count(len(contestants), "function" if is_named else "command")
+        raise RaceError(f"A race of {given}; expected two or more.\nType {usage}.")
     for name, function in contestants.items() if isinstance(contestants, Mapping) else ():
         if not callable(function):
             raise RaceError(f"{name!r} is {function!r}; expected a function.")

@@ -6,6 +6,7 @@ from typing import Any
 
 from workbench import data, models
 from workbench.data import contract
+from workbench.data.files.reading import nearest_file
 from workbench.option_text import Options, typed
 from workbench.sweeps.spec import FILES
 
@@ -37,7 +38,8 @@ def settings_of(
         settings = {"dataset": dataset, "path": str(path)}
     else:
         names = ", ".join(data.names())
-        raise data.DataError(f"There is no file and no data set {source!r}. Data sets: {names}; or give a path.")
+        near = nearest_file(source, data.names()) or f" Data sets: {names}; or give a path."
+        raise data.DataError(f"There is no file and no data set {source!r}.{near}")
     origin = data.get(settings["dataset"])
     given, known = {name: value for name, value in given.items() if value}, origin.parameters
     words = {name: given.pop(name) for name in FILES if name in given and isinstance(known.get(name), str)}

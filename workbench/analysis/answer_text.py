@@ -194,11 +194,11 @@ def _step(answer: Answer) -> str:
     times = [f"{letters[line_key(row)]} {text}" for row in sides if (text := format_measured_quantity(row, TIME))]
     if not times:
         return ""
-    own = ", the data's own" if answer.asked is None else ""
-    where = f" at {format_density(contest.density)}{own}" if contest.density else ""
+    own = "the data's density, " if answer.asked is None else ""
+    where = f" at {own}{format_density(contest.density)}" if contest.density else ""
     ratio, rounds = contest.ratio, ""
     if ratio is not None and ratio.rounds:
-        busy = f", {ratio.disturbed} of them next to other programs" if ratio.disturbed else ""
+        busy = f", {ratio.disturbed} of them while other programs ran" if ratio.disturbed else ""
         rounds = f"; {format_count(ratio.rounds, 'round')}{busy}"
     return f"A step of {format_count(sides[0]['batch_rows'], 'row')}{where}: {', '.join(times)}{rounds}."
 
@@ -272,7 +272,7 @@ def _warnings(group: Group, rows: Sequence[Record]) -> Iterator[str]:
                 key = letters[line_key(row)], str(one.get("op"))
                 sizes[key] = max(sizes.get(key, 0), one.get("bytes") or 0)
     for (letter, op), size in sizes.items():
-        yield f"{letter} makes a dense array of {format_bytes(size)} in {op}."
+        yield f"{letter} makes a dense array of {format_bytes(size)}: {op.replace('standard update', 'dense update')}."
     yield from dict.fromkeys(row["hashed"] for row in rows if row.get("hashed"))
     kinds = Counter(kind for row in rows for kind in outliers.machine_state(row) if kind != outliers.OTHERS)
     if kinds:

@@ -110,7 +110,7 @@ def _bytes(profile: Mapping[str, Any]) -> Iterator[str]:
 
 def _preparations(profile: Mapping[str, Any]) -> Iterator[str]:
     """Yield which preparations make the data dense and which keep it sparse, with bytes."""
-    for makes_dense, verb in ((True, "dense after"), (False, "still sparse after")):
+    for makes_dense, verb in ((True, "dense, if prepared by"), (False, "still sparse, if prepared by")):
         names = [known["name"] for known in profile["preparations"] if known["is_dense"] == makes_dense]
         sizes = {known["bytes_"] for known in profile["preparations"] if known["is_dense"] == makes_dense}
         yield (f"{verb} {join_items(names)} ({join_items(map(format_bytes, sizes))})")

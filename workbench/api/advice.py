@@ -118,7 +118,10 @@ class Advice:
         if not training.has_estimator(self._answer.settings["model"]) and self._answer.command:
             words = ", ".join(map(repr, ["-m", *shlex.split(self._answer.command)]))
             return f"import subprocess\nimport sys\n\nsubprocess.run([sys.executable, {words}], check=True)"
-        data = load_call(self._loaded.settings) if self._loaded.settings else "X, y"
+        columns = self._loaded.columns
+        label = columns.label if columns is not None else None
+        data = "X, y" if label is None else f"frame, label={label.name!r}"
+        data = load_call(self._loaded.settings) if self._loaded.settings else data
         given = {"model": self._answer.settings["model"], **self.parameters}
         words = ", ".join(f"{name}={value!r}" for name, value in given.items())
         return f"import workbench as wb\n\nmodel = wb.train({data}, {words})"

@@ -20,7 +20,7 @@ from workbench.data import Dataset, contract
 from workbench.data.content import cache_folder
 from workbench.data.dataset.targets import labels_as_named
 from workbench.data.errors import DataError, MissingLabelsError
-from workbench.data.files.reading import path_exists
+from workbench.data.files.reading import nearest_file, path_exists
 from workbench.data.labels import NONE, Wanted, read_labels
 from workbench.data.sources.table import encoded
 from workbench.data.tables import columns as columns_file
@@ -212,6 +212,7 @@ def _load_path(source: str | Path, y: Any, label: str | None, given: dict[str, A
         raise FileNotFoundError(f"{name} is an address, and data is read from files.\n{fetch} and load that file.")
     if name not in data.names() and not path_exists(name):
         near = "" if Path(name).suffix or "/" in name else f" Data sets: {', '.join(data.names())}."
+        near = nearest_file(name, data.names()) or near
         raise FileNotFoundError(f"There is no file {name!r}, seen from {Path.cwd()}.{near}\nCheck the path.")
     dataset, options = str(given.pop("dataset", "")), contract.reader_options(given.pop("reading", None))
     of_configuration = {key: given.pop(key) for key in ("labels", "columns", "kind") if key in given}

@@ -28,6 +28,8 @@ from workbench.formats.compressed import index_dtype
 
 UNLIKE = 30
 """Ratio of the root mean squares of two columns' entries from which on dual ascent hardly moves the smaller one."""
+UNLIKE_IN_SEARCH = 5
+"""The same ratio from which on a search by dual ascent takes too strong a decay, as of one price among categories."""
 FAR = 2
 """Mean of a column of a linear model, in its deviations, from which on it is shifted."""
 PIECES, PIECE = 32, 2048
@@ -317,10 +319,12 @@ def _means_and_deviations(columns: np.ndarray, weights: np.ndarray | None = None
 def _scales(x: Any, is_shifted: bool | None) -> np.ndarray | None:
     """Return the root mean square of the entries other than 0 of each column [D] of x, csr or dense, 1 if it has none.
 
-    None if those of two columns differ by at most `UNLIKE` times and their squares are numbers of float32. Of more
-    entries than the `PIECES`, None also if the columns of these do not differ. For steps of an optimizer `is_shifted`
-    is whether x is: its columns are scaled then, and if the largest entry is far from 1.
+    None if those of two columns differ by at most `UNLIKE_IN_SEARCH` times and their squares are numbers of float32. Of
+    more entries than the `PIECES`, None also if the columns of these do not differ. For steps of an optimizer
+    `is_shifted` is whether x is: its columns are scaled then, and if the largest entry is far from 1, and may differ
+    by `UNLIKE` times.
     """
+    most = UNLIKE_IN_SEARCH if is_shifted is None else UNLIKE
     is_csr = not isinstance(x, np.ndarray)
     sizes = np.abs(x.data if is_csr else x)
     largest = float(sizes.max(initial=0.0))
@@ -328,18 +332,18 @@ def _scales(x: Any, is_shifted: bool | None) -> np.ndarray | None:
         return None
     is_near = TINY < largest < HUGE if is_shifted is None else not is_shifted and 1 / UNLIKE < largest < UNLIKE
     if is_csr:
-        if is_near and largest <= UNLIKE * sizes.min():
+        if is_near and largest <= most * sizes.min():
             return None
         if is_near and x.nnz > 2 * PIECES * PIECE:
             starts = np.linspace(0, x.nnz - PIECE, PIECES).astype(np.int64)
             places = (starts[:, None] + np.arange(PIECE)).reshape(-1)
-            if not _are_unlike(_root_mean_squares(x.indices[places], x.data[places])):
+            if not _are_unlike(_root_mean_squares(x.indices[places], x.data[places]), most):
                 return None
         scale = _root_mean_squares(x.indices, x.data, x.shape[1])
     else:
         squares = np.square(x / largest, dtype=np.float64).sum(axis=0) / np.maximum(np.count_nonzero(x, axis=0), 1)
         scale = np.sqrt(squares) * largest
-    return np.where(scale > 0, scale, 1.0) if not is_near or _are_unlike(scale) else None
+    return np.where(scale > 0, scale, 1.0) if not is_near or _are_unlike(scale, most) else None
 
 
 def _root_mean_squares(
@@ -353,10 +357,10 @@ def _root_mean_squares(
     return np.sqrt(squares / np.where(counts > 0, counts, 1)) * largest
 
 
-def _are_unlike(scale: np.ndarray) -> bool:
-    """Return whether two of the scales that are not 0 differ by more than `UNLIKE` times."""
+def _are_unlike(scale: np.ndarray, most: float) -> bool:
+    """Return whether two of the scales that are not 0 differ by more than `most` times."""
     scale = scale[scale > 0]
-    return bool(len(scale)) and bool(scale.max() > UNLIKE * scale.min())
+    return bool(len(scale)) and bool(scale.max() > most * scale.min())
 
 
 def _entries(x: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

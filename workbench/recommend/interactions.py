@@ -18,7 +18,8 @@ COLUMNS = {
     "time": ("timestamp", "time", "date", "datetime"),
     "title": ("title", "item_title", "item_name", "name"),
 }
-"""Usual names of columns, in lower case; otherwise user, item and value are the first three."""
+"""Usual names of columns, in lower case; otherwise user, item and value are the first three. Without a column of items
+the titles are the items."""
 TABLES = (".csv", ".tsv", ".parquet")
 """Suffixes of files that are read as frames, with a header."""
 
@@ -189,13 +190,17 @@ def _of_frame(frame: Any) -> Interactions:
     free = [name for name in frame.columns if name not in named.values()]
     for role in ("user", "item"):
         if role not in named:
+            if role == "item" and "title" in named and not (free and _has_one_title(frame, free[0], named["title"])):
+                named["item"] = named.pop("title")
+                continue
             if not free:
                 raise DataError(
                     f"The frame has the columns {list(frame.columns)}; expected user, item and, if there is one, value."
                 )
             named[role] = free.pop(0)
-    if "value" not in named and free and pandas.api.types.is_numeric_dtype(frame[free[0]]):
-        named["value"] = free[0]
+    third = frame.columns[2] if len(frame.columns) > 2 else None
+    if "value" not in named and third in free and pandas.api.types.is_numeric_dtype(frame[third]):
+        named["value"] = third
     codes, labels = [], []
     for role in ("user", "item"):
         code, label = _coded(frame[named[role]])
@@ -222,6 +227,11 @@ def _of_frame(frame: Any) -> Interactions:
         titles[codes[1]] = frame[named["title"]].to_numpy()
         titles = titles.astype(str)
     return Interactions(found.matrix, labels[0], labels[1], found.times, titles)
+
+
+def _has_one_title(frame: Any, item: Any, title: Any) -> bool:
+    """Return whether all rows with a value in the column `item` have the same title, so that it may identify items."""
+    return bool((frame.groupby(item)[title].nunique() <= 1).all())
 
 
 def positions(labels: np.ndarray | None, count: int, asked: Any, what: str) -> np.ndarray:

@@ -20,41 +20,41 @@ RATINGS = named([0, 1, 1, 2], ("1", "2", "5"), guess="whole numbers, few of them
             RATINGS,
             "classes",
             None,
-            "target: one of 3 classes; labels: 3 classes (guessed: whole numbers, few of them): "
-            "1 25 %, 2 50 %, 5 25 %; without features: accuracy 0.5",
+            "target: one of 3 classes; labels: 3 classes (guessed: whole numbers, few of them), "
+            "1: 25 %, 2: 50 %, 5: 25 %; a constant gets accuracy 0.5",
         ),
         (
             RATINGS,
             "numbers",
             None,
             "target: a number, mean 2.5, standard deviation 1.5; labels: 3 classes (guessed: whole numbers, few of "
-            "them): 1 25 %, 2 50 %, 5 25 %; without features: r2 0 (the mean)",
+            "them), 1: 25 %, 2: 50 %, 5: 25 %; a constant gets r2 0 (the mean)",
         ),
         (
             RATINGS,
             "multilabel",
             3,
-            "target: 3 columns of 0 and 1, 1 ones a row; labels: 3 classes (guessed: whole numbers, few of them): "
-            "1 25 %, 2 50 %, 5 25 %; without features: accuracy 0.667",
+            "target: 3 columns of 0 and 1, 1 ones a row; labels: 3 classes (guessed: whole numbers, few of them), "
+            "1: 25 %, 2: 50 %, 5: 25 %; a constant gets accuracy 0.667",
         ),
         (
             named([0, 1, 1, 1], ("no", "yes")),
             "binary",
             None,
-            "target: yes is 'yes'; labels: 2 classes: no 25 %, yes 75 %; without features: accuracy 0.75",
+            "target: positive class 'yes'; labels: 2 classes, no: 25 %, yes: 75 %; a constant gets accuracy 0.75",
         ),
         (
             SEVERAL,
             "multilabel",
             None,
-            "target: 3 columns of 0 and 1, 1.33 ones a row; labels: 3 classes, several a row: "
-            "a 50 %, b 33.3 %, c 50 %; without features: accuracy 0.556",
+            "target: 3 columns of 0 and 1, 1.33 ones a row; labels: 3 classes, several a row, "
+            "a: 50 %, b: 33.3 %, c: 50 %; a constant gets accuracy 0.556",
         ),
         (
             targets(range(6)),
             "numbers",
             None,
-            "target: a number, mean 2.5, standard deviation 1.71; labels: numbers; without features: r2 0 (the mean)",
+            "target: a number, mean 2.5, standard deviation 1.71; labels: numbers; a constant gets r2 0 (the mean)",
         ),
     ],
 )
@@ -64,13 +64,13 @@ def test_the_line_before_training(made, target, width, text):
 
 def test_of_many_classes_the_most_frequent_are_shown():
     made = named([number for number in range(12) for _ in range(number + 1)], "abcdefghijkl")
-    assert "12 classes: l 15.4 %, k 14.1 %" in data.summary(made, "classes")
-    assert "e 6.41 %, and 4 more; without" in data.summary(made, "classes")
+    assert "12 classes, l: 15.4 %, k: 14.1 %" in data.summary(made, "classes")
+    assert "e: 6.41 %, and 4 more; a constant" in data.summary(made, "classes")
 
 
 def test_a_span_and_what_cannot_be_trained_are_told():
     made = dataclasses.replace(targets(range(6)), labels=Labels("numbers", guess="not all whole", span=(0.0, 5.0)))
-    assert "labels: numbers 0 to 5 (guessed: not all whole); without" in data.summary(made, "numbers")
+    assert "labels: numbers 0 to 5 (guessed: not all whole); a constant" in data.summary(made, "numbers")
     with pytest.raises(DataError, match="this model chooses one class a row"):
         data.summary(made, "classes")
 

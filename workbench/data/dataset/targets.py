@@ -204,14 +204,14 @@ def summary(dataset: Dataset, target: str, width: int | None = None) -> str:
     Raises DataError as `targets` does.
 
     >>> from workbench import data
-    >>> labels = data.Labels("classes", ("no", "yes"), guess="text")
+    >>> labels = data.Labels("classes", ("no", "yes"))
     >>> x = data.load("uniform", rows=4, features=4, density=0.5, cache=False).x
     >>> summary(Dataset("mails", x, np.array([0, 0, 1, 0]), labels, "the file mails.npz", ""), "binary")
-    "target: yes is 'yes'; labels: 2 classes (guessed: text): no 75 %, yes 25 %; without features: accuracy 0.75"
+    "target: positive class 'yes'; labels: 2 classes, no: 75 %, yes: 25 %; a constant gets accuracy 0.75"
     """
     y = targets(dataset, target, width, np.float64)
     asked_for, without_x = SUMMARIES[target](dataset, y)
-    return f"target: {asked_for}; labels: {dataset.labels}{_shares(dataset)}; without features: {without_x}"
+    return f"target: {asked_for}; labels: {dataset.labels}{_shares(dataset)}; a constant gets {without_x}"
 
 
 def _summarise_numbers(dataset: Dataset, y: np.ndarray) -> tuple[str, str]:
@@ -237,7 +237,7 @@ def _commoner(y: np.ndarray) -> str:
 
 
 def _shares(dataset: Dataset) -> str:
-    """Return ": NAME 75 %, ..." with the share of rows of up to `SHOWN` classes; "" if there are no classes."""
+    """Return ", NAME: 75 %, ..." with the share of rows of up to `SHOWN` classes; "" if there are no classes."""
     if not dataset.classes:
         return ""
     if dataset.kind == "multilabel":
@@ -245,9 +245,9 @@ def _shares(dataset: Dataset) -> str:
     else:
         counts = np.bincount(dataset.y, minlength=len(dataset.classes))
     places = np.argsort(-counts, kind="stable")[:SHOWN] if len(counts) > SHOWN else np.arange(len(counts))
-    shown = [f"{dataset.classes[place]} {100 * counts[place] / dataset.rows:.3g} %" for place in places]
+    shown = [f"{dataset.classes[place]}: {100 * counts[place] / dataset.rows:.3g} %" for place in places]
     more = f", and {len(counts) - len(shown):,} more" if len(counts) > len(shown) else ""
-    return f": {', '.join(shown)}{more}"
+    return f", {', '.join(shown)}{more}"
 
 
 SUMMARIES = {
@@ -255,7 +255,7 @@ SUMMARIES = {
         f"one of {format_count(len(dataset.classes), 'class')}",
         f"accuracy {np.bincount(y).max() / len(y):.3g}",
     ),
-    "binary": lambda dataset, y: (f"yes is {dataset.labels.positive!r}", _commoner(y)),
+    "binary": lambda dataset, y: (f"positive class {dataset.labels.positive!r}", _commoner(y)),
     "numbers": _summarise_numbers,
     "multilabel": _summarise_columns,
     "implicit": lambda dataset, y: (

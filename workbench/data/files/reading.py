@@ -1,5 +1,6 @@
 """Shared parts of file readers: errors that name the file, labels into classes, when a cached copy is out of date."""
 
+import difflib
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,6 +27,8 @@ UNREADABLE = (
 )
 """What readers raise at files that are damaged, packed in a way they do not know, or locked."""
 LICENCE = "that of the file"
+LEAST_ALIKE = 0.75
+"""Likeness of two file names, from 0 to 1 as `difflib` has it, from which on one may be meant by the other."""
 
 
 @contextmanager
@@ -55,6 +58,19 @@ def check_features(features: int | None) -> None:
     """Raise DataError unless `features` is None or an int from 1 on."""
     if features is not None and (isinstance(features, bool) or not isinstance(features, int) or features < 1):
         raise DataError(f"features is {features!r}; it is the number of columns, a whole number from 1 on.")
+
+
+def nearest_file(path: str | os.PathLike, names: Iterable[str] = ()) -> str:
+    """Return the question whether a file next to `path`, or one of `names`, was meant, a blank in front; "" if none."""
+    try:
+        files = os.listdir(Path(path).expanduser().absolute().parent)
+    except (OSError, ValueError):
+        files = []
+    known = {name: str(Path(path).with_name(name)) for name in files if not name.startswith(".")}
+    meant = {name.lower(): name for name in [*names, *known]}
+    near = difflib.get_close_matches(Path(path).name.lower(), meant, 1, LEAST_ALIKE)
+    name = meant[near[0]] if near else ""
+    return f" Did you mean {known.get(name, name)!r}?" if name else ""
 
 
 def path_exists(path: str | os.PathLike) -> bool:

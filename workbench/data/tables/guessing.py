@@ -228,6 +228,7 @@ TIME_NAME = re.compile(
 """Names of columns that hold a time, which is no label."""
 ID_BY_NAME, ID_BY_VALUES = "whole numbers, an id by its name", "whole numbers of many values, as ids are"
 NAME_OF_ROW = "another value in every row, as a name of the row"
+COUNTS_ROWS, NUMBERS_BY_NAME = "counts the rows", "numbers of rows, by its name"
 MOSTLY_LABELLED = 0.5
 """Share of the rows, at most, in which the only column of two values may lack a value and is the label still."""
 AMOUNTS, MOST_SHOWN = "numbers written as ", 40
@@ -478,9 +479,9 @@ def _guess_numbers(name: str, seen: Seen, is_different: bool, bins: int | None) 
         share = seen.rows_of_numbers / seen.present
         return Column(name, "number", bins=bins, why=f"{share:.1%} numbers, but {text[:40]!r} in row {row}")
     if seen.are_whole and (is_different or seen.is_least) and name.casefold() in IDENTIFIERS:
-        return Column(name, "ignored", why="numbers of rows, by its name")
+        return Column(name, "ignored", why=NUMBERS_BY_NAME)
     if seen.counts_rows and seen.rows >= ROWS_OF_IDENTIFIER:
-        return Column(name, "ignored", why="counts the rows")
+        return Column(name, "ignored", why=COUNTS_ROWS)
     if seen.are_whole and seen.distinct > FEW_WHOLE:
         if IDENTIFIER_NAME.search(name):
             return _hashed_if_many(name, seen, ID_BY_NAME)

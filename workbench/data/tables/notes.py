@@ -8,19 +8,24 @@ from workbench.data.tables.blocks import Table, TextTable
 from workbench.data.tables.columns import Columns
 from workbench.data.tables.guessing import (
     AMOUNTS,
+    COUNTS_ROWS,
     ID_BY_NAME,
     ID_BY_VALUES,
     MOST_SHOWN,
     NAME_OF_ROW,
+    NUMBERS_BY_NAME,
     UNITS,
     nested_of,
 )
 from workbench.option_text import typed
 
 IDS = (ID_BY_NAME, ID_BY_VALUES)
+MOSTLY_ONCE, LEAST_ROWS = 0.75, 1000
+"""Different values of a category, by rows that have one, from which on most occur once; and rows that are needed."""
 BY_REASON = (
     (IDS, "a category", "categories", ": whole numbers that look like ids. As numbers: ", "number"),
     ((NAME_OF_ROW,), "left out", "left out", f": {NAME_OF_ROW}. As categories: ", "category"),
+    ((COUNTS_ROWS, NUMBERS_BY_NAME), "left out", "left out", ": the index of the row. As categories: ", "category"),
     ((AMOUNTS,), "a number", "numbers", ", written as {example}. As a category: ", "category"),
     ((UNITS,), "a category", "categories", ": numbers with a unit, such as {example}. As numbers: ", ""),
 )
@@ -33,6 +38,7 @@ def notes_of(table: Table, declared: Columns, guessed: Columns, learned: Columns
         *_of_layout(table, declared),
         *_of_nested(table),
         *_of_guesses(guessed),
+        *_of_rare_values(guessed),
         *_of_several(learned),
         *hashed_notes(learned),
     ]
@@ -73,6 +79,23 @@ def _of_guesses(columns: Columns) -> Iterator[str]:
             why = why.format(example=found[0].why.removeprefix(reasons[0]))
             advice = column_advice(found[0].name, kind=other) if other else "leave the unit out of the file"
             yield f"The {are}{why}{advice}."
+
+
+def _of_rare_values(columns: Columns) -> Iterator[str]:
+    """Yield the notes on categories most of whose values occur once, such as times: nothing can be learned from these.
+
+    They are not left out: fewer rows may be too few to tell.
+    """
+    for column in columns:
+        found = column.found
+        if column.kind != "category" or found is None or found.rows < LEAST_ROWS:
+            continue
+        if found.distinct >= MOSTLY_ONCE * (found.rows - found.missing):
+            many = f"{found.distinct:,} different values in {found.rows:,} rows"
+            yield (
+                f"The column {column.name} is a category with {many}, so that most are seen once. To leave it out: "
+                f"{column_advice(column.name, kind='ignored')}."
+            )
 
 
 def _of_several(columns: Columns) -> Iterator[str]:

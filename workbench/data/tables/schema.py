@@ -59,6 +59,10 @@ PARAMETERS = (
 """Parameters of columns, in the order in which they are written."""
 
 
+MOST_SHOWN = 3
+"""Values of a list that are shown in the representation of a column."""
+
+
 @final
 @dataclass(frozen=True)
 class Found:
@@ -119,9 +123,17 @@ class Column:
         self._check()
 
     def __repr__(self) -> str:
-        """Return a constructor call with name, kind and the parameters of the encoding."""
-        said = (f"{name}={getattr(self, name)!r}" for name in ("name", "kind"))
-        return f"Column({', '.join([*said, *(f'{name}={value!r}' for name, value in self.said().items())])})"
+        """Return a constructor call with name, kind and the parameters of the encoding; of long lists the length.
+
+        >>> Column("site", "category", values=("a", "b", "c", "d"))
+        Column(name='site', kind='category', encoding='one-hot', values=<4>)
+        """
+        said = {"name": self.name, "kind": self.kind, **self.said()}
+        shown = {
+            name: f"<{len(value):,}>" if isinstance(value, list) and len(value) > MOST_SHOWN else repr(value)
+            for name, value in said.items()
+        }
+        return f"Column({', '.join(f'{name}={value}' for name, value in shown.items())})"
 
     def said(self) -> dict[str, Any]:
         """Return the encoding parameters that are set, as JSON values by name, for a column file."""
