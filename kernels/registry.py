@@ -60,7 +60,9 @@ USUAL_NAMES = {
     "seed": ("random_state",), "random_state": ("seed",), "weight_decay": ("alpha", "decay"), "l2": ("alpha", "decay"),
     "alpha": ("decay",), "sep": ("separator",), "delimiter": ("separator",), "target": ("label",),
     "target_column": ("label",), "y": ("label",), "n_jobs": ("threads",), "jobs": ("threads",),
-    "workers": ("threads",), "output": ("out", "save"), "gpu": ("device",), "cuda": ("device",),
+    "workers": ("threads",), "output": ("out", "save"), "factors": ("width",),
+    "n_factors": ("factors", "width"), "rank": ("factors", "width"), "n_components": ("factors", "width"),
+    "gpu": ("device",), "cuda": ("device",),
 }  # fmt: skip
 """Names that other libraries have for parameters, with ours, of which the first that is known is meant."""
 

@@ -84,7 +84,7 @@ def test_a_sweep_then_its_report(tmp_path):
     assert ends, came.output
     assert sum(int(count or 0) for count in ends.groups()) == 8, "other programs may run beside the tests"
     again = run("sweep", str(tmp_path / "small.toml"))
-    assert "8 found done" in again.output
+    assert "8 done before" in again.output
     came = run("report", "runs/small")
     page = (tmp_path / "runs/small/report.html").read_text(encoding="utf-8")
     assert came.output.strip() == "runs/small/report.html"
@@ -93,7 +93,7 @@ def test_a_sweep_then_its_report(tmp_path):
     assert (tmp_path / "runs/small/spec.json").read_text(encoding="utf-8") in html.unescape(page)
     printed = run("sweep", str(tmp_path / "small.toml"), "--json")
     assert json.loads(printed.stdout) == json.loads(run("report", "runs/small", "--json").stdout)
-    assert "8 found done" in printed.stderr
+    assert "8 done before" in printed.stderr
     for arguments in (("--markdown", "--out", "r.txt"), ("--out", "r.md")):
         assert run("report", "runs/small", *arguments).exit_code == 0
         assert "## Break-evens" in (tmp_path / arguments[-1]).read_text(encoding="utf-8")

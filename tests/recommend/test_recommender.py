@@ -362,6 +362,8 @@ def test_unknown_labels_and_unfitted_models_are_refused(taken):
     made = wb.Recommender(factors=2).fit(frame(taken))
     with pytest.raises(data.DataError, match="Unknown user 'nobody'; expected one of 117"):
         made.recommend("nobody")
+    with pytest.raises(data.DataError, match="Unknown item 'x'; expected one of 54, such as \\['Title"):
+        wb.Recommender(factors=2).fit(frame(taken).drop(columns="item")).similar_items("x")
     for unknown in (999, "x", 2.5, None, (3, "x"), pd.Timestamp("2020-01-01")):
         with pytest.raises(data.DataError, match="Unknown item"):
             made.similar_items(unknown)
@@ -424,6 +426,7 @@ def test_the_command_trains_saves_and_recommends(taken, tmp_path):
     done = runner.invoke(cli.app, ["train", str(path), *options])
     assert done.exit_code == 0, done.output
     assert "117 users, 54 items" in done.output
+    assert "Columns: user 'user', item 'item', value 'count', time 'timestamp', title 'title'." in done.output
     made = wb.load_model(model)
     assert (made.factors, made.iterations, made.random_state) == (6, 3, 4)
     done = runner.invoke(cli.app, ["apply", str(model), str(path), "--out", str(out)])

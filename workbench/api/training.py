@@ -160,7 +160,7 @@ def estimator_for(loaded: Loaded, model: str | None, parameters: dict[str, Any])
     a model or optimizer that does not fit.
     """
     if model is not None and model not in models.names():
-        raise DataError(unknown_name("model", model, models.names()))
+        raise DataError(unknown_name("model", model, [*models.names(), *RECOMMENDERS]))
     is_guessed, model = model is None, model or guess_model(loaded.dataset)
     target = models.get(model).target
     if not has_estimator(model):

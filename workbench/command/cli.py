@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from kernels.registry import unknown_name
 from workbench.command import data_commands, exit_codes, options
 from workbench.command.options import with_options
 from workbench.command.output import echo, escape_line
@@ -51,10 +52,12 @@ def apply(
     """
     from kernels.registry import format_count
     from workbench.command import recommending
-    from workbench.training.trained import ModelFolderError, lines_of_predictions, load_model, write_predictions
+    from workbench.training.trained import ABOUT, ModelFolderError, lines_of_predictions, load_model, write_predictions
 
     if out is not None and out.exists() and not force:
         raise ModelFolderError(f"{out} is there already.\nType --force to replace it.")
+    if model.is_file() and (source / ABOUT).is_file():
+        raise ModelFolderError(f"The model comes first: {model} is a file.\nType workbench apply {source} {model}.")
     made = load_model(model)
     if isinstance(made, recommending.Recommender):
         recommending.apply(made, source, out, force)
@@ -488,6 +491,11 @@ def train(
         given = {name: options[name] for name in recommending.NAMES if not exit_codes.is_default(ctx, name)}
         recommending.train(source or str(options["path"] or ""), options["model"], given, save, force)
         return
+    from workbench import models
+
+    if options["model"] not in models.names():
+        known = unknown_name("model", options["model"], [*models.names(), *RECOMMENDERS])
+        raise typer.BadParameter(known, param_hint="--model")
     settings = {name: value for name, value in options.items() if value is not None}
     if settings["trainers"] == 1:
         search = training.settings_to_search(ctx, search)

@@ -22,8 +22,11 @@ def train(source: str, model: str, options: Mapping[str, Any], save: Path | None
     `options` are those of the command that were given, by their names. DataError if the file cannot be used.
     """
     made = Recommender(model, verbose=True, **{NAMES[name]: options[name] for name in NAMES if name in options})
+    found = made.read(source)
+    if named := [f"{role} {name!r}" for role, name in found.columns.items()]:
+        echo(f"Columns: {', '.join(named)}{'' if 'value' in found.columns else '; each row counts 1'}.")
     start = time.perf_counter()
-    made.fit(source)
+    made.fit(found)
     users, items = made.seen_.shape
     echo(
         f"{model}: {format_count(users, 'user')}, {format_count(items, 'item')}, "

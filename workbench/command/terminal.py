@@ -43,7 +43,7 @@ def summarize(folder: Path) -> None:
     """Print a line on how a run ended with counts by status, its message, and the reasons of failures."""
     state = run_folder.read_progress(folder)
     counts = ", ".join(f"{count} {status}" for status, count in sorted(state.counts.items())) or "nothing new"
-    reused = f", {state.reused} found done" if state.reused else ""
+    reused = f", {state.reused} done before" if state.reused else ""
     console.print(f"{state.state}: {counts}{reused}. Records: {folder / 'trials.jsonl'}", highlight=False)
     if state.message:
         console.print(state.message, style="red", markup=False)

@@ -315,10 +315,10 @@ def show_problem(configuration: Configuration, problem: Problem) -> None:
     rows, features = problem.x.shape
     density = problem.x.nnz / (rows * features)
     bytes_dense = formats.predicted_bytes("dense", rows, features, problem.x.nnz, configuration.dtype, "int32")
+    licence = "" if configuration.path else f" Licence: {data.get(configuration.dataset).licence}"
     print_line(
         f"{configuration.dataset}: {format_count(rows, 'row')} x {format_count(features, 'feature')}, "
-        f"density {density:.3g}, width {problem.width}; stored dense it would take {format_size(bytes_dense)}. "
-        f"Licence: {data.get(configuration.dataset).licence}"
+        f"density {density:.3g}, width {problem.width}; stored dense it would take {format_size(bytes_dense)}.{licence}"
     )
 
 

@@ -1,6 +1,7 @@
 """What users took, as one matrix: from frames of user, item and value, files of ratings, and matrices of any kind."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +37,12 @@ class Interactions:
     items: np.ndarray | None = None
     times: np.ndarray | None = None
     titles: np.ndarray | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Columns of a frame by what they are: user, item, value, time, title; of another source none."""
 
 
 def read(source: Any, negative: str = "") -> Interactions:
-    """Return the interactions in a matrix, a frame, an AnnData object, a path of ratings or a `Dataset` of these.
+    """Return the interactions in a matrix, a frame, an AnnData object, a path, a `Dataset` or `Interactions`.
 
     Repeated pairs are summed. `negative` says why values below 0 are refused; "" takes them, and explicit zeros, too.
     Raises DataError for NaN, infinite or refused values, missing ids, and fewer than two users.
@@ -47,7 +50,9 @@ def read(source: Any, negative: str = "") -> Interactions:
     if isinstance(source, str | Path):
         source = _read_file(Path(source).expanduser())
     source = computed(source)
-    if isinstance(source, data.Dataset):
+    if isinstance(source, Interactions):
+        found = source
+    elif isinstance(source, data.Dataset):
         found = _of_dataset(source)
     elif library_of(source) == "anndata":
         found = Interactions(_matrix(source.X), source.obs_names.to_numpy(), source.var_names.to_numpy())
@@ -68,7 +73,7 @@ def read(source: Any, negative: str = "") -> Interactions:
         rows = np.repeat(np.arange(found.matrix.shape[0]), np.diff(found.matrix.indptr))[kept]
         matrix = _compressed(rows, found.matrix.indices[kept], values[kept], found.matrix.shape)
         times = None if found.times is None else found.times[kept]
-        found = Interactions(matrix, found.users, found.items, times, found.titles)
+        found = replace(found, matrix=matrix, times=times)
     return found
 
 
@@ -226,7 +231,8 @@ def _of_frame(frame: Any) -> Interactions:
         titles = np.empty(len(labels[1]), object)
         titles[codes[1]] = frame[named["title"]].to_numpy()
         titles = titles.astype(str)
-    return Interactions(found.matrix, labels[0], labels[1], found.times, titles)
+    columns = {role: str(named[role]) for role in COLUMNS if role in named}
+    return Interactions(found.matrix, labels[0], labels[1], found.times, titles, columns)
 
 
 def _has_one_title(frame: Any, item: Any, title: Any) -> bool:
