@@ -64,7 +64,7 @@ def nearest_file(path: str | os.PathLike, names: Iterable[str] = ()) -> str:
     """Return the question whether a file next to `path`, or one of `names`, was meant, a blank in front; "" if none."""
     try:
         files = os.listdir(Path(path).expanduser().absolute().parent)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RuntimeError):
         files = []
     known = {name: str(Path(path).with_name(name)) for name in files if not name.startswith(".")}
     meant = {name.lower(): name for name in [*names, *known]}
