@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 import typer
 
-from kernels.registry import unknown_name
 from workbench.command import data_commands, exit_codes, options
 from workbench.command.options import with_options
 from workbench.command.output import echo, escape_line
@@ -491,6 +490,7 @@ def train(
         given = {name: options[name] for name in recommending.NAMES if not exit_codes.is_default(ctx, name)}
         recommending.train(source or str(options["path"] or ""), options["model"], given, save, force)
         return
+    from kernels.registry import unknown_name
     from workbench import models
 
     if options["model"] not in models.names():
