@@ -118,9 +118,9 @@ class Lab:
         self.panel.locator(f".wb-{status}").wait_for()
 
     def chart(self, other_than: str = "") -> str:
-        """The source of the chart's picture, once it is another one."""
+        """The source of the chart's picture, once it is another one; with Plotly the live chart stands in its place."""
+        self.panel.locator("img.chart:visible, .wb-live .js-plotly-plot:visible").first.wait_for()
         image = self.panel.locator("img.chart")
-        image.wait_for()
         return until(lambda: (source := image.get_attribute("src")) != other_than and source)
 
     def done(self) -> int:
