@@ -1,5 +1,7 @@
 """The first layer of a model: each way has the gradients of the dense one, and what differs is not timed."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -76,10 +78,17 @@ def test_a_first_layer_that_computes_something_else_is_not_timed():
 def test_the_model_stays_as_it_is_and_the_answer_has_share_ratio_and_lines():
     torch.manual_seed(0)
     model = deep()
+    model.eval()
+    model[3].weight.requires_grad_(False)
     before = {name: value.clone() for name, value in model.state_dict().items()}
+    random_state = torch.get_rng_state()
     answer = wb.advise(drawn(), model=model, batch_rows=32, optimizer="sgd", budget=5)
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
     assert isinstance(model[0], torch.nn.Linear)
+    assert not any(part.training for part in model.modules())
+    assert [parameter.requires_grad for parameter in model[3].parameters()] == [False, True]
+    assert all(parameter.grad is None for parameter in model.parameters())
+    assert torch.equal(torch.get_rng_state(), random_state)
     assert 0 <= answer.share <= 1
     assert answer.ratio[1] <= answer.ratio[0] <= answer.ratio[2]
     assert set(answer.table["kind"]) == {"dense", "sparse"}
@@ -107,6 +116,9 @@ def test_the_lines_that_change_run(name, place):
     ("model", "message"),
     [
         (torch.nn.Sequential(torch.nn.LayerNorm(FEATURES), torch.nn.Linear(FEATURES, 3)), "No layer takes the rows"),
+        (torch.nn.Sequential(torch.nn.Dropout(0.2), torch.nn.Linear(FEATURES, 3)), "No layer takes the rows"),
+        (torch.nn.Linear(FEATURES, 3).half(), r"are torch\.float16; expected float32 or float64\.\nType model\.float"),
+        (torch.nn.Linear(FEATURES, 3).bfloat16(), "are torch.bfloat16; expected float32"),
         (torch.nn.Linear(7, 3), "does not take rows of 50 columns"),
         (3.5, "model is a float; expected the name of a model, a torch.nn.Module or a keras.Model"),
     ],
@@ -114,6 +126,55 @@ def test_the_lines_that_change_run(name, place):
 def test_a_model_without_such_a_layer_is_refused(model, message):
     with pytest.raises(SpecError, match=message):
         model_answer.answer_for_model(model, drawn())
+
+
+class Slow(torch.nn.Module):
+    """A model whose step takes `seconds`; it remembers how many steps there were."""
+
+    steps = 0
+
+    def __init__(self, seconds, only_sparse=False):
+        super().__init__()
+        self.first, self.seconds, self.only_sparse = torch.nn.Linear(FEATURES, 3), seconds, only_sparse
+
+    def forward(self, x):
+        if not self.only_sparse or not isinstance(self.first, torch.nn.Linear):
+            Slow.steps += 1
+            time.sleep(self.seconds)
+        return self.first(x)
+
+
+@pytest.mark.parametrize(("only_sparse", "kind"), [(False, "dense"), (True, "sparse")])
+def test_a_step_that_takes_too_long_for_the_budget_ends_the_call(only_sparse, kind):
+    Slow.steps = 0
+    message = rf"No {kind} way could be timed within the budget of 2 s\. .*\nType budget=\d+, or a smaller batch_rows"
+    with pytest.raises(SpecError, match=message):
+        model_answer.answer_for_model(Slow(0.6, only_sparse), drawn(), budget=2)
+    assert Slow.steps <= 5
+
+
+def test_ways_for_which_no_time_is_left_say_so():
+    found, rows = ways(Slow(1.0, only_sparse=True))
+    records = time_ways(found, rows, QUICK, seconds=3)
+    assert {"samples" in records[way.name] for way in found if way.kind == "dense"} == {True}
+    left_out = [record for record in records.values() if record["status"] == "time"]
+    assert left_out
+    assert all(record["reason"].startswith("Not timed: ") for record in left_out)
+
+
+def test_a_model_that_also_uses_the_rows_elsewhere_stays_dense_without_a_traceback(capsys):
+    class Twice(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first = torch.nn.Linear(FEATURES, 3)
+
+        def forward(self, x):
+            return self.first(x) + x.sum(1, keepdim=True).log1p()
+
+    answer = model_answer.answer_for_model(Twice(), drawn(), budget=5)
+    assert answer.headline == "Keep the dense layer first: no sparse way ran."
+    assert all("\n" not in way.reason for way in answer.ways)
+    assert "Traceback" not in capsys.readouterr().err
 
 
 def test_an_unknown_optimizer_lists_the_known_ones_and_labels_are_needed():

@@ -1,9 +1,10 @@
 """Ways to make the first layer of a model, checked against the dense layer and timed in whole training steps."""
 
+import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -114,18 +115,32 @@ def why_no_dense(rows: Rows) -> str:
     return f"All rows dense take {formatting.format_bytes(rows.bytes_dense)}; that is not free here."
 
 
-def time_ways(ways: Sequence[LayerWay], rows: Rows, policy: Policy) -> dict[str, dict[str, Any]]:
-    """Return {way: record}: loss and gradients checked against those of the first dense way, then timed in rounds."""
-    checked: dict[str, tuple[list[float], dict[str, np.ndarray]]] = {}
+def time_ways(
+    ways: Sequence[LayerWay], rows: Rows, policy: Policy, seconds: float = math.inf
+) -> dict[str, dict[str, Any]]:
+    """Return {way: record}: loss and gradients checked against those of the first dense way, then timed in rounds.
 
-    def prepare(way: LayerWay, _: Mapping[str, ReadyCandidate]) -> Prepared:
-        """Make a way ready unless it cannot run or differs from the dense one."""
+    A way is left out after its first step if checks and the least number of rounds would not end within `seconds`.
+    """
+    checked: dict[str, tuple[list[float], dict[str, np.ndarray]]] = {}
+    end = perf_counter() + seconds
+
+    def prepare(way: LayerWay, able: Mapping[str, ReadyCandidate]) -> Prepared:
+        """Make a way ready unless it cannot run, differs from the dense one, or is too slow."""
         if way.why_not:
             return {"status": "unsupported", "reason": way.why_not}, None
+        rest = end - perf_counter() - policy.rounds_least * sum(_seconds_of_call(one, policy) for one in able.values())
+        if rest <= 0:
+            return {"status": "time", "reason": "Not timed: the budget was used up by the ways before."}, None
         try:
             training = way.make()
             if way.kind:
+                start = perf_counter()
                 gradients = training.gradients(rows.batch(0))
+                step = perf_counter() - start
+                if (STEPS_CHECKED + policy.rounds_least) * step > rest - step:
+                    reason = f"Not timed: a step took {formatting.format_seconds(step)}, too long for the budget."
+                    return {"status": "time", "reason": reason, "seconds_step": step}, None
                 losses = [training.step(rows.batch(number)) for number in range(STEPS_CHECKED)]
                 reference = checked.setdefault("dense", (losses, gradients))
                 if reason := difference((losses, gradients), reference):
@@ -133,13 +148,22 @@ def time_ways(ways: Sequence[LayerWay], rows: Rows, policy: Policy) -> dict[str,
             return {"status": "ok", "reason": "", "bytes_gradient": training.bytes_gradient}, _ready(
                 way, training, rows, policy
             )
-        except Exception as failure:
+        except MemoryError as failure:
             return failure_record(failure), None
+        except Exception as failure:  # of a model that does not take sparse rows, the answer says so
+            line = str(failure).strip().partition("\n")[0]
+            return {"status": "failed", "reason": f"{type(failure).__name__}: {line:.200}"}, None
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of frameworks about their own code, such as sparse tensors in beta state
+        policy = replace(policy, seconds_most=min(policy.seconds_most, seconds))
         answers = list(measure_candidates({way.name: partial(prepare, way) for way in ways}, policy))
     return {answer["name"]: answer["record"] for answer in answers if "record" in answer}
+
+
+def _seconds_of_call(candidate: ReadyCandidate, policy: Policy) -> float:
+    """Return the seconds that a call of a candidate takes, about."""
+    return max(candidate.estimate, policy.seconds_call)
 
 
 def difference(

@@ -8,6 +8,7 @@ the step without the first layer: that is the least that any first layer leaves,
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,8 @@ from workbench.measure.posterior import ANYWHERE, Posterior, Ratio, Trial, poste
 from workbench.measure.race import Policy
 from workbench.sweeps.spec import SpecError
 
+STEPS_LEAST = 6
+"""Steps of a way at least: those of its checks, and two rounds."""
 SHARE_ROUNDS = 0.6
 """Share of the budget for the rounds; the rest is for copies, checks and libraries."""
 
@@ -108,7 +111,9 @@ class ModelAnswer:
 
     @property
     def bound_sentence(self) -> str:
-        """The sentence on the share of the step that the layer has, which bounds the gain."""
+        """The sentence on the share of the step that the layer has, which bounds the gain; "" if it is not known."""
+        if not math.isfinite(self.share):
+            return ""
         return (
             f"The layer takes {self.share:.0%} of the dense step, so no first layer makes the step more than "
             f"{self.bound:.2g} times faster."
@@ -174,13 +179,16 @@ def answer_for_model(
     Raises
     ------
     SpecError
-        If the model has no such first layer or cannot train on the rows, or no dense way could be timed.
+        If the model has no such first layer or cannot train on the rows, no dense way could be timed, or a step takes
+        too long for the budget.
     """
     began = time.monotonic()
+    random_state: AbstractContextManager[Any] = nullcontext()
     if _is_a(model, "torch.nn"):
         from workbench.advising.frameworks import torch_layers
 
         layer, dtype, make_ways = torch_layers.ways_of_module(model, dataset.features)
+        random_state = torch_layers.torch.random.fork_rng(devices=[])
     elif _is_a(model, "keras"):
         from workbench.advising.frameworks import keras_layers
 
@@ -190,10 +198,26 @@ def answer_for_model(
             f"model is a {type(model).__name__}; expected the name of a model, a torch.nn.Module or a keras.Model."
         )
     rows = rows_of_dataset(dataset, batch_rows, dtype)
-    ways = make_ways(rows, optimizer, loss, lazy)
-    policy = Policy(rounds=40, rounds_slow=4, slow=8.0, rounds_least=4, seconds_most=SHARE_ROUNDS * budget)
-    records = time_ways(ways, rows, policy)
+    policy = Policy(rounds=40, rounds_slow=2, slow=8.0, rounds_least=2, seconds_most=SHARE_ROUNDS * budget)
+    with random_state:
+        ways = make_ways(rows, optimizer, loss, lazy)
+        records = time_ways(ways, rows, policy, budget - (time.monotonic() - began))
+    _require_time(ways, records, budget)
     return _conclude(ways, records, rows, layer, time.monotonic() - began)
+
+
+def _require_time(ways: Sequence[LayerWay], records: Mapping[str, Mapping[str, Any]], budget: float) -> None:
+    """Raise SpecError, with a budget that suffices, if dense or sparse ways were left out for time alone."""
+    for kind in ("dense", "sparse"):
+        some = [records[way.name] for way in ways if way.kind == kind]
+        slow = [record for record in some if record["status"] == "time"]
+        if slow and not any("samples" in record for record in some):
+            step = max(record.get("seconds_step", 0.0) for record in records.values())
+            enough = math.ceil(max(2 * budget, 1.5 * STEPS_LEAST * len(ways) * step))
+            raise SpecError(
+                f"No {kind} way could be timed within the budget of {budget:g} s. {slow[0]['reason']}\n"
+                f"Type budget={enough}, or a smaller batch_rows."
+            )
 
 
 def _is_a(model: Any, package: str) -> bool:

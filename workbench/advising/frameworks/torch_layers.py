@@ -19,6 +19,8 @@ OPTIMIZERS = {
     "adam": (torch.optim.Adam, torch.optim.SparseAdam, "LazyAdam"),
 }
 """The optimizer of dense gradients, that of sparse ones, and ours."""
+DTYPES = {torch.float32: np.float32, torch.float64: np.float64}
+"""Types of weights that sparse rows are multiplied with, and those of the rows."""
 NOT_LAZY = ("sgd", "adagrad")
 """Optimizers that leave a row without a gradient as it is."""
 
@@ -174,7 +176,7 @@ def first_layer_of(module: torch.nn.Module, features: int) -> tuple[str, torch.n
     """
     if any(parameter.device.type != "cpu" for parameter in module.parameters()):
         raise SpecError("The model is not on the CPU; the first layers are timed there.\nType model.cpu().")
-    copied = copy.deepcopy(module).eval()
+    copied = copy.deepcopy(module).train()  # dropout before the layer makes rows dense in training only
     dtype = next((parameter.dtype for parameter in copied.parameters()), torch.float32)
     example, found = torch.zeros(2, features, dtype=dtype), []
     for path, layer in copied.named_modules():
@@ -185,7 +187,7 @@ def first_layer_of(module: torch.nn.Module, features: int) -> tuple[str, torch.n
                 lambda layer, given, path=path: found.append((path, layer)) if given[0] is example else None
             )
     try:
-        with torch.no_grad():
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
             copied(example)
     except Exception as error:
         if not found or found[0][1].in_features != features:
@@ -203,7 +205,12 @@ def first_layer_of(module: torch.nn.Module, features: int) -> tuple[str, torch.n
 def ways_of_module(module: torch.nn.Module, features: int) -> tuple[str, Any, Callable[..., list[LayerWay]]]:
     """Return (name of the first layer, NumPy's dtype of the rows, function that makes the ways)."""
     path, layer = first_layer_of(module, features)
-    dtype = torch.empty(0, dtype=layer.weight.dtype).numpy().dtype
+    if layer.weight.dtype not in DTYPES:
+        raise SpecError(
+            f"The weights of the first layer are {layer.weight.dtype}; expected float32 or float64.\n"
+            "Type model.float()."
+        )
+    dtype = np.dtype(DTYPES[layer.weight.dtype])
 
     def make(rows: Rows, optimizer: str | None, loss: Any, lazy: bool) -> list[LayerWay]:
         """Return the ways to train the module on these rows."""
