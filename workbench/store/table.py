@@ -141,7 +141,8 @@ def refuse_unknown(row: Iterable[str], columns: Mapping[str, Column], what: str)
     for name in row:
         if name not in columns:
             near = "".join(f" (did you mean {match}?)" for match in difflib.get_close_matches(str(name), columns, n=1))
-            raise RowError(f"{what} has the unknown column {name!r}{near}; known: {', '.join(columns)}.")
+            again = "Records of another version have to be measured again"
+            raise RowError(f"{what} has the unknown column {name!r}{near}.\n{again}; known: {', '.join(columns)}.")
 
 
 COLUMNS = Path(__file__).with_name("columns")
