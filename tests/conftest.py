@@ -51,6 +51,7 @@ LOAD_FRAMEWORKS = frozenset(
             "front_door/load",
             "advising/frameworks",
             "advising/first_layer",
+            "recommend/recommender",
             "models/graph_convolution",
         ),
         *("models/formulas", "benchmarks/bench", "benchmarks/fair", "benchmarks/fit", "benchmarks/fit_candidates"),
