@@ -43,7 +43,7 @@ def describe(figure: Figure) -> dict[str, Any] | None:
     """
     if len(figure.axes) != 1 or is_message(figure):
         return None
-    figure.draw_without_rendering()
+    style.lay_out(figure)
     (axes,) = figure.axes
     data = list(_traces(axes))
     below = " ".join(text.get_text() for text in axes.texts if text.get_gid() == style.SUBTITLE).replace("\n", " ")

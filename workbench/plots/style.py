@@ -174,7 +174,8 @@ def add_title_and_grid(figure: Figure, axes: Axes, title: str, below: str) -> No
     lines = wrapped(below, int(13 * width) - 3).split("\n")
     subtitle = "\n".join(lines[:MOST_LINES]) + (" …" if len(lines) > MOST_LINES else "")
     figure.suptitle(wrapped(title, int(9.4 * width)), x=0.01, ha="left", fontsize=LARGE, fontweight="bold")
-    axes.set_title(" " + "\n" * subtitle.count("\n"), fontsize=SMALL)  # its room; the text begins at the figure's left
+    # Its room: the text begins at the figure's left. With `y` Matplotlib searches no place above other axes.
+    axes.set_title(" " + "\n" * subtitle.count("\n"), fontsize=SMALL, y=1.0)
     axes.annotate(subtitle, (0.01, 1), xycoords=("subfigure fraction", "axes fraction"), xytext=(0, 5), va="bottom",
                   textcoords="offset points", fontsize=SMALL, color=GREY, annotation_clip=False,
                   in_layout=False, gid=SUBTITLE)  # fmt: skip
@@ -192,13 +193,20 @@ SHORT = 30
 
 def fit_ticks(figure: Figure) -> None:
     """Give each numeric axis of the figure as many ticks as fit without overprinting; layouts the figure."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # no room for the axes: a page makes the figure higher
-        figure.draw_without_rendering()
+    lay_out(figure)
     for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):
             if isinstance(axis.get_major_formatter(), FuncFormatter):
                 next(filter(partial(_fits, axis), _locators(axis)), None)
+
+
+def lay_out(figure: Figure) -> None:
+    """Place the axes of the figure as its next drawing would, without drawing, which takes as long again."""
+    engine = figure.get_layout_engine()
+    assert engine is not None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # no room for the axes: a page makes the figure higher
+        engine.execute(figure)
 
 
 def _locators(axis: Any) -> Iterator[Any]:
@@ -252,7 +260,8 @@ def label_ends(axes: Axes, ends: Sequence[Label]) -> None:
         x, y, _, colour = ends[index]
         axes.annotate(texts[index], (x, y), xytext=(1.03, at - excess), textcoords="axes fraction", va="center",
                       color=colour, fontsize=SMALL, annotation_clip=False, gid=END,
-                      arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.7, "alpha": 0.6})  # fmt: skip
+                      arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.7, "alpha": 0.6,
+                                  "relpos": (0, 0.5), "shrinkA": 1, "patchA": None})  # fmt: skip
 
 
 def note(axes: Axes, text: str, at: tuple[float, float], **change: Any) -> None:

@@ -356,16 +356,28 @@ def is_drawn(figure: Figure) -> bool:
     return any(axes.axison for axes in figure.axes)
 
 
+def _svg_of(figure: Figure, place: str) -> str:
+    """Return the figure as a file of SVG, whose ids `place` makes its own."""
+    buffer = io.StringIO()
+    unsigned = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+    engine = figure.get_layout_engine()
+    with matplotlib.rc_context({"svg.hashsalt": place, **TEXT}):
+        if engine is not None:
+            engine.execute(figure)
+        figure.set_layout_engine(None)  # with an engine Matplotlib draws each figure twice, the first time for it
+        try:
+            figure.savefig(buffer, format="svg", transparent=True, metadata=unsigned)
+        finally:
+            figure.set_layout_engine(engine)
+    return buffer.getvalue()
+
+
 def inline(figure: Figure, place: str, heading: str, sentence: str) -> Markup:
     """Return the figure as an <svg> element for a page with several: ids prefixed by `place`, tooltips added.
 
     `heading` and `sentence` become its title and description for screen readers.
     """
-    buffer = io.StringIO()
-    unsigned = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-    with matplotlib.rc_context({"svg.hashsalt": place, **TEXT}):
-        figure.savefig(buffer, format="svg", transparent=True, metadata=unsigned)
-    text = _with_short_numbers(buffer.getvalue())
+    text = _with_short_numbers(_svg_of(figure, place))
     text = re.sub(r"<!--.*?-->", "", text[text.index("<svg") :], flags=re.DOTALL)
     used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', text))
     text = re.sub(r' id="([^"]*)"', lambda found: f' id="{place}-{found[1]}"' if found[1] in used else "", text)

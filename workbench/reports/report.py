@@ -163,7 +163,9 @@ def html(
     pooled = configurations.pool_rounds(written_frame(frame))
     content = _content(pooled, int(frame["run"].ne("").sum()), title, command, machine, predicted)
     content |= {"spec": written(spec, None)}
-    charts = [_svg_chart(f"{chart[0]}-{number}", *chart) for number, chart in enumerate(charts_of(pooled), 1)]
+    charts = [
+        _svg_chart(f"{chart[0]}-{number}", *chart, interactive) for number, chart in enumerate(charts_of(pooled), 1)
+    ]
     content |= {"sections": _in_sections(charts), "first_chart": charts[0]}
     content |= scripts({chart["id"]: chart["live"] for chart in charts if chart["live"]} if interactive else {})
     path = Path(path)
@@ -376,10 +378,12 @@ def _draw_chart(name: str, frame: pd.DataFrame, controls: dict[str, str]) -> tup
     return figure, {"name": name, "heading": heading, "sentence": sentence, "data": data}
 
 
-def _svg_chart(place: str, name: str, frame: pd.DataFrame, controls: dict[str, str]) -> dict[str, Any]:
-    """Return a chart as inline SVG, wide and narrow, and as JSON for Plotly; `place` is its unique id on the page.
+def _svg_chart(
+    place: str, name: str, frame: pd.DataFrame, controls: dict[str, str], is_interactive: bool
+) -> dict[str, Any]:
+    """Return a chart as inline SVG, wide and narrow; `place` is its unique id on the page.
 
-    "svg" is "" if the chart is only a message.
+    "svg" is "" if the chart is only a message. "live" is the chart as JSON for Plotly if it is interactive, else None.
     """
     figure, chart = _draw_chart(name, frame, controls)
     if not is_drawn(figure):
@@ -389,7 +393,11 @@ def _svg_chart(place: str, name: str, frame: pd.DataFrame, controls: dict[str, s
     plots.draw(name, frame, narrow, **controls)
     narrow.set_figheight(_narrow_height(narrow))
     svg = inline(figure, place, heading, sentence)
-    shown = {"svg": svg, "narrow": _narrow_svg(narrow, place, heading, sentence), "live": live.describe(figure)}
+    shown = {
+        "svg": svg,
+        "narrow": _narrow_svg(narrow, place, heading, sentence),
+        "live": live.describe(figure) if is_interactive else None,
+    }
     return chart | {"id": place} | shown
 
 
