@@ -131,8 +131,10 @@ def no_charts(monkeypatch):
     from markupsafe import Markup
 
     from workbench.panels import picture
+    from workbench.plots import style
     from workbench.reports import report
 
+    monkeypatch.setattr(style, "fit_ticks", lambda figure: None)
     monkeypatch.setattr(picture, "draw", lambda name, frame, **chosen: picture.Picture("A chart", "No picture.", b""))
     monkeypatch.setattr(report, "inline", lambda *given, **options: Markup("<svg></svg>"))
 

@@ -160,6 +160,8 @@ def html(
     for wide windows and for narrow ones. `interactive` adds the script of Plotly, 2 MB, which draws the wide ones so
     that they answer to the pointer; ExportError without Plotly.
     """
+    if interactive:
+        plotly_script()  # that it is missing is said before the charts are drawn
     pooled = configurations.pool_rounds(written_frame(frame))
     content = _content(pooled, int(frame["run"].ne("").sum()), title, command, machine, predicted)
     content |= {"spec": written(spec, None)}
