@@ -101,11 +101,17 @@ class CodeCache(FileCache):
     @contextmanager
     def _lock(self, mode: int) -> Iterator[None]:
         """Hold a file lock on the cache folder within the block; `mode` is LOCK_SH or LOCK_EX. Creates the folder."""
-        folder = Path(self.cache_path)
-        folder.mkdir(parents=True, exist_ok=True)
-        with (folder / "numba.lock").open("w") as lock:
-            fcntl.flock(lock, mode)
+        Path(self.cache_path).mkdir(parents=True, exist_ok=True)
+        with locked(self.cache_path, mode):
             yield
+
+
+@contextmanager
+def locked(folder: str, mode: int) -> Iterator[None]:
+    """Hold a file lock on a cache folder within the block; `mode` is LOCK_SH or LOCK_EX."""
+    with (Path(folder) / "numba.lock").open("w") as lock:
+        fcntl.flock(lock, mode)
+        yield
 
 
 _warned: set[str] = set()

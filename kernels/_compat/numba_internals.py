@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import llvmlite.binding
 import numba
@@ -24,15 +24,60 @@ Dispatcher = part("numba.core.dispatcher.Dispatcher")
 Intrinsic = part("numba.core.extending._Intrinsic")
 FunctionCache: Any = part("numba.core.caching.FunctionCache")
 NullCache: Any = part("numba.core.caching.NullCache")
-IndexDataCacheFile = part("numba.core.caching.IndexDataCacheFile")
+IndexDataCacheFile: Any = part("numba.core.caching.IndexDataCacheFile")
 Compiler: Any = part("numba.core.compiler.Compiler")
 JITCodeLibrary: Any = part("numba.core.codegen.JITCodeLibrary")
 environment: Any = part("numba.core.environment")
 runtime: Any = part("numba.core.runtime.rtsys")
 _parallel = part("numba.np.ufunc.parallel")
+CompileResult: Any = part("numba.core.compiler.CompileResult")
+cpu_target: Any = part("numba.core.registry.cpu_target")
 
 config: Any = numba.config
 """Numba's settings, which it defines at run time."""
+
+
+class Version(NamedTuple):
+    """A compiled version of a function on disk: folder, name and digest of the function's index, name of its file."""
+
+    folder: str
+    name: str
+    digest: str
+    file: str
+
+
+_loaded_ahead: dict[tuple[str, Any], tuple[Any, Sequence[Callable[[], None]]]] = {}
+"""Versions loaded by `load_ahead`, by the path of the index and the key in it, with what each has to call at first."""
+
+on_load: list[Callable[[Version], None]] = []
+"""Called with each version that is loaded from disk."""
+
+
+class VersionFile(IndexDataCacheFile):
+    """Numba's index and data files of a function's versions, which notes the data file that was read last."""
+
+    last_read = ""
+
+    def _load_data(self, name: str) -> Any:
+        """Return what the data file called `name` holds."""
+        self.last_read = name
+        return super()._load_data(name)
+
+
+def load_ahead(version: Version) -> None:
+    """Load a version from disk for the processes that will be forked from this one; no thread is started.
+
+    Raises StopIteration or OSError if the version is not on disk any more.
+    """
+    if not hasattr(CompileResult, "_rebuild"):
+        raise missing("numba.core.compiler.CompileResult._rebuild")
+    file = VersionFile(version.folder, version.name, version.digest)
+    key = next(key for key, name in file._load_index().items() if name == version.file)
+    context = cpu_target.target_context
+    with _loading(context):
+        *known, calls, environments = file._load_data(version.file)
+        result = CompileResult._rebuild(context, *known, (), environments)
+    _loaded_ahead[file._index_path, key] = result._replace(reload_init=calls), calls
 
 
 class FileCache(FunctionCache):
@@ -54,7 +99,8 @@ class FileCache(FunctionCache):
             if not hasattr(self, attribute):
                 raise missing(f"numba.core.caching.FunctionCache.{attribute}")
         self._cache_path: str = folder or self._cache_path
-        self._cache_file = IndexDataCacheFile(self._cache_path, name, digest)
+        self._cache_file = VersionFile(self._cache_path, name, digest)
+        self._named = name, digest
 
     def _index_key(self, sig: Any, codegen: Any) -> tuple:
         """Return the key of a version: (signature, processor); `digest` identifies the rest.
@@ -65,17 +111,36 @@ class FileCache(FunctionCache):
         return sig, codegen.magic_tuple()
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the compiled version of the signature `sig` from disk, or None.
+        """Return the compiled version of the signature `sig`, as `load_ahead` has loaded it, or from disk, or None.
 
-        Numba first imports and registers all that code could be compiled from, which takes longer than loading. Code
-        that is loaded is compiled already: it needs the addresses of the runtime and of hashing alone. A function that
-        has to be compiled registers the rest.
+        Calls `on_load` with a version that is loaded from disk.
         """
-        runtime.initialize(target_context)
-        import_module("numba.cpython.hashing")
-        codegen = target_context.codegen()
-        with self._guard_against_spurious_io_errors(), _libraries_as(codegen, None), _environments_without_modules():
-            return self._load_overload(sig, target_context)
+        known = _loaded_ahead.get((self._cache_file._index_path, self._index_key(sig, target_context.codegen())))
+        if known is not None:
+            result, calls = known
+            for call in calls:  # such as the start of the threads
+                call()
+            return result
+        with self._guard_against_spurious_io_errors(), _loading(target_context):
+            result = self._load_overload(sig, target_context)
+        if result is not None:
+            for tell in on_load:
+                tell(Version(self._cache_path, *self._named, self._cache_file.last_read))
+        return result
+
+
+@contextmanager
+def _loading(target_context: Any) -> Iterator[None]:
+    """Prepare `target_context` for code that is loaded within the block, not compiled.
+
+    Numba first imports and registers all that code could be compiled from, which takes longer than loading. Code that
+    is loaded is compiled already: it needs the addresses of the runtime and of hashing alone. A function that has to be
+    compiled registers the rest.
+    """
+    runtime.initialize(target_context)
+    import_module("numba.cpython.hashing")
+    with _libraries_as(target_context.codegen(), None), _environments_without_modules():
+        yield
 
 
 @contextmanager
@@ -308,6 +373,12 @@ def call_compiled(context: Any, builder: Any, function: Any, signature: Any, val
 
 LOOP, NUMBER = "numba_parallel_for", "get_num_threads"
 """Functions of the layer by the names that compiled code has for them once it is loaded."""
+LAYER_FUNCTIONS = (
+    *("do_scheduling_signed", "do_scheduling_unsigned", "allocate_sched", "deallocate_sched"),
+    *("get_num_threads", "set_num_threads", "get_thread_id"),
+    *("set_parallel_chunksize", "get_parallel_chunksize", "get_sched_size"),
+)
+"""Other functions of a layer that the code of parallel loops calls, each by its own name."""
 
 
 def layer_module(layer: str) -> str:
@@ -339,6 +410,19 @@ def layer() -> Layer:
     takes = ctypes.PYFUNCTYPE(None, ctypes.c_int)
     set_count, start = takes(part(f"{name}.set_num_threads")), takes(part(f"{name}.launch_threads"))
     return Layer(count, set_count, start, getattr(part(name), "openmp_vendor", "") == "GNU")
+
+
+def name_layer_functions(name: str) -> None:
+    """Make the functions of the threading layer `name` known to code that is loaded, without starting the layer.
+
+    `layer` starts it, which no process may do that forks later.
+    """
+    module = part(layer_module(name))
+    llvmlite.binding.add_symbol(LOOP, module.parallel_for)
+    for symbol in LAYER_FUNCTIONS:
+        if not hasattr(module, symbol):
+            raise missing(f"{layer_module(name)}.{symbol}")
+        llvmlite.binding.add_symbol(symbol, getattr(module, symbol))
 
 
 def is_layer_loaded() -> bool:

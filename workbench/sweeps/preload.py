@@ -3,7 +3,7 @@
 If the environment names the run folder, these are the modules that the trials of its spec need; else all modules that
 register something. Only a serial kernel runs here: a process that has started OpenMP's threads must not fork (a test
 watches that). Objects that exist by now are kept from the garbage collector, which would look through all of them in
-every child.
+every child. Compiled code that several trials load the server loads, too.
 """
 
 import gc
@@ -17,7 +17,7 @@ import workbench.ops.binary
 import workbench.ops.layout
 import workbench.ops.losses
 import workbench.sweeps.trial  # noqa: F401 - everything a trial needs
-from kernels import plan
+from kernels import plan, shared_code
 from workbench import data, models, ops, optimizers
 from workbench.measure import machine
 from workbench.sweeps.spec import SpecError, load_spec, roots_of
@@ -67,5 +67,6 @@ if not load_needed(os.environ.get("WORKBENCH_SPEC", "")):
     load_all()
 machine.versions()  # each record has them, and to look them up takes 7 ms
 plan.build(np.array([0, 2], np.int32), np.array([1, 0], np.int32), 2)
+shared_code.share_loaded_code()
 gc.collect()
 gc.freeze()
