@@ -185,6 +185,7 @@ def test_training_fills_in_what_suits_the_format(format):
     [
         (["report", "nowhere"], "There are no results at nowhere. Give a .jsonl file"),
         (["sweep", "none.toml"], "There is no spec none.toml; give the path of a TOML file"),
+        (["sweep", "none.svm"], "There is no file none.svm; give the path of data, or of a sweep in TOML."),
         (
             ["train", "--format", "cssr"],
             "workbench: --format 'cssr': Unknown value 'cssr'. Did you mean 'csr'? Expected one of: dense, csr",

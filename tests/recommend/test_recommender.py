@@ -417,6 +417,23 @@ def test_advice_compares_factors_with_ease_and_most_popular(monkeypatch):
     assert without.items_equal is None
 
 
+@pytest.mark.parametrize(
+    ("text", "users", "items"),
+    [
+        ("user,item,rating\n01,007,3\n1,7,4\n2,007,05\n", ["01", "1", "2"], ["007", "7"]),
+        ("user,item,rating\n1,7,3\n1,8,04\n2,7,05\n", [1, 2], [7, 8]),
+        ("who,what,stars\n01,10,3\n1,100,4\n2,10,0\n", ["01", "1", "2"], [10, 100]),
+    ],
+    ids=["both", "values alone", "users by place"],
+)
+def test_ids_that_begin_with_0_stay_apart_from_those_without_it(tmp_path, text, users, items):
+    path = tmp_path / "taken.csv"
+    path.write_text(text)
+    found = interactions.read(path)
+    assert (found.users.tolist(), found.items.tolist()) == (users, items)
+    assert found.matrix.nnz == 3
+
+
 def test_the_command_trains_saves_and_recommends(taken, tmp_path):
     path, model, out = tmp_path / "taken.csv", tmp_path / "model", tmp_path / "lists.csv"
     table = frame(taken)

@@ -6,7 +6,7 @@ from typing import Any
 
 from workbench import data, models
 from workbench.data import contract
-from workbench.data.files.reading import nearest_file
+from workbench.data.files.nearest import nearest_file
 from workbench.option_text import Options, typed
 from workbench.sweeps.spec import FILES
 

@@ -20,7 +20,8 @@ from workbench.data import Dataset, contract
 from workbench.data.content import cache_folder
 from workbench.data.dataset.targets import labels_as_named
 from workbench.data.errors import DataError, MissingLabelsError
-from workbench.data.files.reading import nearest_file, path_exists
+from workbench.data.files.nearest import nearest_file
+from workbench.data.files.reading import path_exists
 from workbench.data.labels import NONE, Wanted, read_labels
 from workbench.data.sources.table import encoded
 from workbench.data.tables import columns as columns_file

@@ -16,6 +16,7 @@ from workbench.analysis import formatting
 from workbench.command import terminal
 from workbench.command.data_source import print_reader, with_model
 from workbench.data import contract
+from workbench.data.files.nearest import nearest_file
 from workbench.settings import BY_NAME, CHOICES
 from workbench.study import suited
 from workbench.study.suited import name_of, spec_of
@@ -68,6 +69,8 @@ def _read(path: Path) -> Spec:
         kept = path / run_folder.SPEC
         hint = f"take {kept}" if kept.exists() else "give a TOML file"
         raise SpecError(f"{path} is a folder; {hint}.")
+    if not path.exists() and path.suffix not in (".toml", ".json"):
+        raise SpecError(f"There is no file {path}; give the path of data, or of a sweep in TOML.{nearest_file(path)}")
     return specs.load_spec(path)
 
 

@@ -1,5 +1,7 @@
 """What users took, as one matrix: from frames of user, item and value, files of ratings, and matrices of any kind."""
 
+import mmap
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,6 +25,9 @@ COLUMNS = {
 the titles are the items."""
 TABLES = (".csv", ".tsv", ".parquet")
 """Suffixes of files that are read as frames, with a header."""
+PADDED = re.compile(rb"0[0-9](?<=[,\t\n\" ]0[0-9])")
+"""A number that begins with 0: read as numbers, the ids 01 and 1 would be the same. The pattern begins with the 0
+itself, which is found faster than what stands before it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +133,21 @@ def _read_file(path: Path) -> Any:
         return pandas.read_parquet(path)
     separator = "\t" if path.suffix.lower() == ".tsv" else ","
     # An item may be called NA; pieces of a column, read one by one, could get different types.
-    return pandas.read_csv(path, sep=separator, keep_default_na=False, na_values=[""], low_memory=False)
+    frame = pandas.read_csv(path, sep=separator, keep_default_na=False, na_values=[""], low_memory=False)
+    known = (*COLUMNS["user"], *COLUMNS["item"])
+    ids = [name for place, name in enumerate(frame.columns) if place < 2 or str(name).lower() in known]
+    whole = [name for name in ids if frame[name].dtype.kind in "iu"]
+    if whole and _has_padded(path):
+        texts = pandas.read_csv(path, sep=separator, usecols=whole, dtype=str, keep_default_na=False)
+        padded = [name for name in whole if texts[name].str.match(r"\s*0\d").any()]
+        frame = frame.assign(**{name: texts[name] for name in padded})
+    return frame
+
+
+def _has_padded(path: Path) -> bool:
+    """Return whether a number in a file, not an empty one, begins with 0."""
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
+        return bool(PADDED.search(text))
 
 
 def _of_dataset(dataset: data.Dataset) -> Interactions:

@@ -26,6 +26,7 @@ import pydantic
 import kernels
 from kernels.registry import unknown_name
 from workbench import data, formats, models, optimizers, settings
+from workbench.data.files.nearest import nearest_file
 from workbench.json_text import parsed
 from workbench.measure import closure
 from workbench.measure.clock import MOST_ROUNDS, Policy
@@ -372,7 +373,7 @@ def load_spec(path: str | Path) -> Spec:
     except SpecError as error:
         raise SpecError(f"{path}: {error}") from None
     except FileNotFoundError:
-        raise SpecError(f"There is no spec {path}; give the path of a TOML file.") from None
+        raise SpecError(f"There is no spec {path}; give the path of a TOML file.{nearest_file(path)}") from None
     except OSError as error:
         raise SpecError(f"{path}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:

@@ -1,6 +1,5 @@
 """Shared parts of file readers: errors that name the file, labels into classes, when a cached copy is out of date."""
 
-import difflib
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,6 +14,7 @@ import scipy.sparse
 from kernels.registry import format_count
 from workbench.data.dataset.record import Dataset, RowBlocks, canonical, compressed
 from workbench.data.errors import DataError
+from workbench.data.files.nearest import nearest_file
 from workbench.data.files.opened import NotTextError, refuse_endless
 from workbench.data.files.types import other_file_error, refuse_binary, starts_with
 from workbench.data.labels import Place, Wanted, format_names, read_labels
@@ -27,8 +27,6 @@ UNREADABLE = (
 )
 """What readers raise at files that are damaged, packed in a way they do not know, or locked."""
 LICENCE = "that of the file"
-LEAST_ALIKE = 0.75
-"""Likeness of two file names, from 0 to 1 as `difflib` has it, from which on one may be meant by the other."""
 
 
 @contextmanager
@@ -47,7 +45,7 @@ def reading(path: str | os.PathLike, what: str) -> Iterator[None]:
     except DataError:
         raise
     except FileNotFoundError:
-        raise DataError(f"There is no file {path}; give the path of {what}.") from None
+        raise DataError(f"There is no file {path}; give the path of {what}.{nearest_file(path)}") from None
     except IsADirectoryError:
         raise DataError(f"{path} cannot be read as {what}: it is a folder.") from None
     except UNREADABLE as error:
@@ -58,19 +56,6 @@ def check_features(features: int | None) -> None:
     """Raise DataError unless `features` is None or an int from 1 on."""
     if features is not None and (isinstance(features, bool) or not isinstance(features, int) or features < 1):
         raise DataError(f"features is {features!r}; it is the number of columns, a whole number from 1 on.")
-
-
-def nearest_file(path: str | os.PathLike, names: Iterable[str] = ()) -> str:
-    """Return the question whether a file next to `path`, or one of `names`, was meant, a blank in front; "" if none."""
-    try:
-        files = os.listdir(Path(path).expanduser().absolute().parent)
-    except (OSError, ValueError, RuntimeError):
-        files = []
-    known = {name: str(Path(path).with_name(name)) for name in files if not name.startswith(".")}
-    meant = {name.lower(): name for name in [*names, *known]}
-    near = difflib.get_close_matches(Path(path).name.lower(), meant, 1, LEAST_ALIKE)
-    name = meant[near[0]] if near else ""
-    return f" Did you mean {known.get(name, name)!r}?" if name else ""
 
 
 def path_exists(path: str | os.PathLike) -> bool:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from workbench.data.errors import DataError
+from workbench.data.files.nearest import nearest_file
 from workbench.data.files.opened import read_head, refuse_endless
 from workbench.formats.files import check_array
 from workbench.option_text import typed
@@ -158,7 +159,7 @@ def guess(path: str | os.PathLike) -> tuple[str, dict[str, Any], str]:
             ) from None
         advice = "give the path of a file or folder of data"
         advice = "standard input is not read; save it as a file, and give that" if str(path) == "-" else advice
-        raise DataError(f"There is no file {path}; {advice}.") from None
+        raise DataError(f"There is no file {path}; {advice}.{nearest_file(path)}") from None
     except DataError:
         raise
     except (OSError, ValueError) as error:
