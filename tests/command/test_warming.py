@@ -64,14 +64,14 @@ def test_configurations_are_compiled_in_as_many_processes_as_asked_for(monkeypat
     assert asked == [2, *[warming.prepare_trial] * 3]
 
 
-def test_a_trial_is_prepared_up_to_where_it_would_measure(monkeypatch):
+def test_a_trial_is_prepared_up_to_where_it_would_train_epochs(monkeypatch):
     came = []
 
     def answers(request):
-        for stage in ("compiling", "preparing data", warming.MEASURING, "training"):
+        for stage in ("compiling", "preparing data", warming.MEASURING, "training", "over"):
             came.append((request["cell"]["format"], stage))
             yield {"stage": stage}
 
     monkeypatch.setattr(warming, "answers", answers)
     warming.prepare_trial(warming.Configuration(format="dense"))
-    assert came == [("dense", stage) for stage in ("compiling", "preparing data", "measuring")]
+    assert came == [("dense", stage) for stage in ("compiling", "preparing data", "measuring", "training")]

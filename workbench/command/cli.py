@@ -1,6 +1,7 @@
 """The command line: one sub-command per public function, nothing else. Imports wait until a command needs them."""
 
 import json as json_format
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -117,11 +118,11 @@ def demo(root: Folder = Path("runs/demo"), quick: bool = False) -> None:
     """
     from workbench.command import demo, terminal
 
-    rows = []
+    start, rows = time.monotonic(), []
     if not quick:
         rows = demo.train_both(root, terminal.follow)
         terminal.console.print(terminal.trained_table(rows))
-    rows = rows + demo.sweep_density(root, terminal.follow, quick)
+    rows = rows + demo.sweep_density(root, terminal.follow, quick, time.monotonic() - start)
     terminal.conclude(*demo.conclude(rows, root, quick))
 
 

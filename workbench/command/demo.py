@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from kernels.vector import gather
 from workbench import store
 from workbench.command import warming
 from workbench.command.console import console
@@ -17,6 +18,8 @@ TITLE = "Would sparse tensors reduce training time and memory?"
 COMMAND = "workbench demo"
 SECONDS_QUICK, SECONDS_LEAST = 52.0, 20.0
 """Seconds of compiling and sweeping in the quick demo, and the least of them for the sweep."""
+SECONDS_WHOLE, SECONDS_DENSITIES = 95.0, 50.0
+"""Seconds of compiling, training and sweeping in the whole demo, and the least of them for the sweep."""
 SHARE_LEAST = 0.25
 """Least seconds for the sweep of those of compiling: where other programs slow that down, they slow down trials too."""
 
@@ -49,39 +52,40 @@ def run(name: str, root: Path, heading: str, tell: Tell, seconds: float | None =
 def train_both(root: Path, tell: Tell) -> list[dict]:
     """Train one softmax model sparse and dense in a folder below `root`; return the records.
 
-    They have seconds an epoch, peak memory and accuracy. `tell` is as in `run`.
+    They have seconds an epoch, peak memory and accuracy. `tell` is as in `run`. On a machine that never compiled a
+    kernel all candidates of the demo are compiled first, on all cores: trials, which are measured, do it one by one.
     """
+    if not gather.has_compiled_loops():
+        compile_candidates("demo_train", _sweep_name(False))
     return run("demo_train", root, "Training sparse and dense on the standard library's source text", tell)
 
 
-def sweep_density(root: Path, tell: Tell, quick: bool = False) -> list[dict]:
+def sweep_density(root: Path, tell: Tell, quick: bool = False, spent: float = 0.0) -> list[dict]:
     """Measure step time and memory at several densities, sparse and dense, below `root`; return the records.
 
-    `quick` compiles first and sweeps within a fixed number of seconds. `tell` is as in `run`.
+    It takes what the `spent` seconds leave of a fixed number; `quick` compiles first and takes less. `tell` is as in
+    `run`.
     """
-    seconds = None
+    seconds = max(SECONDS_WHOLE - spent, SECONDS_DENSITIES)
     if quick:
-        compiling = compile_candidates()
+        compiling = compile_candidates(_sweep_name(True))
         seconds = max(SECONDS_QUICK - compiling, SECONDS_LEAST, SHARE_LEAST * compiling)
     return run(_sweep_name(quick), root, "Sweeping density and format", tell, seconds)
 
 
-def compile_candidates() -> float:
-    """Compile the code of the quick demo's candidates in several processes; return the seconds that it took."""
-    configurations = grid.expand_grid(spec.load_spec(SPECS / f"{_sweep_name(True)}.toml")).configurations
+def compile_candidates(*names: str) -> float:
+    """Compile the code of the candidates of specs in several processes; return the seconds that it took."""
+    read = ("format", "storage", "execution", "gradient", "update", "optimizer")
     of_candidates = {
-        (
-            configuration.format,
-            configuration.storage,
-            configuration.execution,
-            configuration.gradient,
-            configuration.update,
-        ): configuration
-        for configuration in configurations
+        tuple(getattr(configuration, setting) for setting in read): configuration
+        for name in names
+        for configuration in grid.expand_grid(spec.load_spec(SPECS / f"{name}.toml")).configurations
     }
-    with console.status("Compiling the code of the candidates, once: about 20 s, longer beside other programs"):
-        seconds = warming.warm_together(list(of_candidates.values()))
-    console.print(f"The code of {len(of_candidates)} candidates is ready after {seconds:.0f} s.", highlight=False)
+    longest_first = sorted(of_candidates.values(), key=lambda configuration: configuration.execution != "epoch")
+    about = 6 * len(longest_first)
+    with console.status(f"Compiling the code of the candidates, once: about {about} s, longer beside other programs"):
+        seconds = warming.warm_together(longest_first)
+    console.print(f"The code of {len(longest_first)} candidates is ready after {seconds:.0f} s.", highlight=False)
     return seconds
 
 

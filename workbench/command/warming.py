@@ -49,9 +49,15 @@ def warm(names: Sequence[str]) -> float:
 
 
 def prepare_trial(configuration: Configuration) -> None:
-    """Run a trial of the configuration up to its first sample, so that all its code is compiled; errors are ignored."""
-    request = {"cell": configuration.model_dump(mode="json"), "measure": Measure().model_dump(), "bytes_limit": LARGEST}
-    next((answer for answer in answers(request) if answer.get("stage") == MEASURING), None)
+    """Run a trial of the configuration with few samples, so that all its code is compiled; errors are ignored.
+
+    Epochs are left out.
+    """
+    few = Measure(seconds_warmup=0.0, trial_seconds=0.0, samples_least=1)
+    request = {"cell": configuration.model_dump(mode="json"), "measure": few.model_dump(), "bytes_limit": LARGEST}
+    messages = answers(request)
+    next((message for message in messages if message.get("stage") == MEASURING), None)
+    next(messages, None)  # it takes the samples
 
 
 def warm_together(configurations: Sequence[Configuration], most: int | None = None) -> float:

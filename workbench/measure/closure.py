@@ -20,6 +20,7 @@ from kernels.registry import KernelError, registry_of
 from workbench.measure.clock import garbage_kept
 
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.M)
+CALL_OF_GET = re.compile(rb"\bget\s*\(")
 COMPILED = (".cu", ".cuh")
 OURS = ("kernels", "workbench", "benchmarks")
 """The packages whose code is followed."""
@@ -108,7 +109,8 @@ class Code:
         """
         file = self.file_of(module)
         assert file is not None
-        tree, stub = ast.parse(file.read_bytes()), file.with_suffix(".pyi")
+        source, stub = file.read_bytes(), file.with_suffix(".pyi")
+        tree = ast.parse(source)
         late = imports_of(ast.parse(stub.read_bytes())) if "." in module and stub.is_file() else ()
         bound: dict[str, str] = {}
         found = {*_with_packages(module)}
@@ -119,7 +121,12 @@ class Code:
                 if self.file_of(used):
                     found.update(_with_packages(used))
                     bound[name.asname or name.name.split(".")[0]] = used
-        return frozenset(found.union([self.entries[name] for name in self._asked(tree, bound)]))
+        asked = self._asked(tree, bound) if CALL_OF_GET.search(source) and self._may_ask(bound) else ()
+        return frozenset(found.union([self.entries[name] for name in asked]))
+
+    def _may_ask(self, bound: Mapping[str, str]) -> bool:
+        """Return whether a file with these imported modules, by name, can look up a kernel: most cannot."""
+        return any(module == "kernels" or not self._is_package(module) for module in bound.values())
 
     def _asked(self, tree: ast.Module, bound: Mapping[str, str]) -> Iterator[str]:
         """Yield the names of the kernels that a syntax tree requests by `get` with a constant name.

@@ -134,7 +134,8 @@ class Budget:
 class TrialClock:
     """The seconds of one trial against its limit `most`; seconds of compiling and of rests are counted separately.
 
-    No trial runs past `end` (`time.monotonic`). `known` are columns that the trial has reported so far.
+    No trial runs past `end` (`time.monotonic`). `known` are columns that the trial has reported so far, `checked` the
+    errors of its first step.
     """
 
     def __init__(self, most: float, end: float = math.inf) -> None:
@@ -144,6 +145,7 @@ class TrialClock:
         """
         self.most, self.end = most, end
         self.known: dict[str, Any] = {}
+        self.checked: dict[str, Any] = {}
         self.begin()
 
     def begin(self) -> None:

@@ -55,6 +55,15 @@ class Checked:
         listed = ", ".join(f"{stage} by {error:.2g}" for stage, error in bad.items())
         return f"Wrong against the float64 reference: {listed}; allowed is {self.allowed:g}." if bad else ""
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as JSON has them, the digest as hex text."""
+        return {"errors": self.errors, "allowed": self.allowed, "digest": self.digest.hex()}
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> "Checked":
+        """Return what `to_json` gave."""
+        return cls(given["errors"], given["allowed"], bytes.fromhex(given["digest"]))
+
 
 DRAWS_AT_KINKS = 3
 """Random parameters that a model with kinks is checked on, until its step is right: a fault is wrong on all."""

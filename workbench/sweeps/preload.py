@@ -19,7 +19,7 @@ import workbench.ops.losses
 import workbench.sweeps.trial  # noqa: F401 - everything a trial needs
 from kernels import plan, shared_code
 from workbench import data, models, ops, optimizers
-from workbench.measure import machine
+from workbench.measure import environment, machine
 from workbench.sweeps.spec import SpecError, load_spec, roots_of
 
 MOST_KINDS = 200
@@ -66,6 +66,7 @@ def load_all() -> None:
 if not load_needed(os.environ.get("WORKBENCH_SPEC", "")):
     load_all()
 machine.versions()  # each record has them, and to look them up takes 7 ms
+environment.blas_name()  # which libraries there are, and what they can do, is kept
 plan.build(np.array([0, 2], np.int32), np.array([1, 0], np.int32), 2)
 shared_code.share_loaded_code()
 gc.collect()

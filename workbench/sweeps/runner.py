@@ -173,6 +173,7 @@ class Supervisor:
             run_folder.run_identity(folder),
         )
         self.in_turns = AlternatingRounds(self)
+        self.checked: dict[str, dict[str, Any]] = {}
         self.contents = Contents()
         self.beaten, self.bounds = 0.0, Bounds(spec.measure, lambda: self.context, self.beat)
 
@@ -395,6 +396,8 @@ class Supervisor:
             "started": clock.started,
             **more,
         }
+        if task.key in self.checked:
+            request["checked"] = self.checked[task.key]
         if task.configuration.device == "cuda":
             request["gpu"] = dataclasses.asdict(devices.probe())  # once for all trials
         log = self.folder / run_folder.LOG
@@ -408,6 +411,8 @@ class Supervisor:
         the budget. Pops "seconds_compiled" and "seconds_measured" from a copy of the columns.
         """
         row = settings_of(task.configuration) | clock.known | row
+        if clock.checked and row["status"] == "ok":
+            self.checked[task.key] = clock.checked
         compiled, measured = row.pop("seconds_compiled", clock.compiling), row.pop("seconds_measured", None)
         lasted = clock.seconds - compiled
         if process == task.round:  # later rounds of the same process take less than the first of the next one will
@@ -443,10 +448,12 @@ class Supervisor:
     def is_interim(self, answer: dict, clock: TrialClock) -> bool:
         """Return whether `answer` is an interim message, not a record; apply it to clock and progress.
 
-        These are {"known": columns}, {"stage": name} and {"steps_begun": count}.
+        These are {"known": columns}, {"checked": errors}, {"stage": name} and {"steps_begun": count}.
         """
         if "known" in answer:
             clock.known = answer["known"]
+        elif "checked" in answer:
+            clock.checked = answer["checked"]
         elif "stage" in answer:
             clock.enter(answer["stage"])
             self.enter(answer["stage"])

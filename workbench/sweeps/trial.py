@@ -5,6 +5,7 @@ turn or the record of the turns so far, and gives the records of several rounds.
 """
 
 import collections
+import functools
 import math
 import time
 import traceback
@@ -14,12 +15,14 @@ from dataclasses import replace
 from typing import Any, final
 
 import numpy as np
+import scipy.sparse
 import threadpoolctl
 
 from kernels import devices, threads
 from kernels._compat.library_internals import watched_compiling
 from kernels.devices import bytes_asked
 from workbench import data, formats, models, optimizers, settings
+from workbench.data.labels import NO_LABELS
 from workbench.measure import child, environment, machine, memory
 from workbench.measure.clock import Policy, Sampler, quantile_interval
 from workbench.measure.machine import Meters
@@ -27,7 +30,14 @@ from workbench.measure.rounds import NUMBER, ReferenceWorkload
 from workbench.sweeps.budget import COMPILING, NoRoom, TrialEnded, out_of_memory, require_device, require_possible
 from workbench.sweeps.check import Checked, check_step
 from workbench.sweeps.grid import predicted_bytes, seconds_of, setup_of, threads_of, unfit
-from workbench.sweeps.problem import Problem, columns_of_data, make_problem, synthetic_parameters_for, targets
+from workbench.sweeps.problem import (
+    Problem,
+    columns_of_data,
+    make_problem,
+    synthetic_parameters_for,
+    targets,
+    with_random_labels,
+)
 from workbench.sweeps.spec import Configuration, Measure, kernels_of
 from workbench.training import PHASES, StepEvent, Training, impossible_reason, make_run
 from workbench.training.training import NARROW
@@ -58,13 +68,24 @@ def tiny_problem(configuration: Configuration) -> tuple[Configuration, Problem]:
     """
     model = models.get(configuration.model)
     width = next(width for width in (3, 1) if model.allows(width))
-    tiny_set = synthetic_parameters_for(model, width, rows=40, features=24, density=0.2, seed=0)
+    if model.needs:
+        tiny_set = synthetic_parameters_for(model, width, rows=40, features=24, density=0.2, seed=0)
+    else:
+        tiny_set = with_random_labels(tiny_data(), model, width, seed=0)
     y = targets(tiny_set, model, width, configuration.dtype)
     x = tiny_set.x.astype(configuration.dtype)
     if configuration.storage in NARROW:  # ones are exact in every type
         x.data[:] = 1
     problem = Problem(tiny_set, x, y, width, tiny_set.rows)
     return configuration.model_copy(update={"batch_rows": 16, "width": width}), problem
+
+
+@functools.cache
+def tiny_data() -> data.Dataset:
+    """Return 40 rows of 24 features, a fifth of them stored, without labels; no compiled code makes them."""
+    rng = np.random.default_rng(0)
+    x = scipy.sparse.csr_array(np.where(rng.random((40, 24)) < 0.2, rng.random((40, 24)) + 0.1, 0).astype(np.float32))
+    return data.Dataset("tiny", x, np.zeros(40), data.Labels("numbers", guess=NO_LABELS), "", "")
 
 
 # Curves that a trial keeps of a training: its losses step by step, and after which epochs its quality is reported.
@@ -272,10 +293,11 @@ def answers(request: dict) -> Generator[dict, dict, None]:
 
     `request` has the keys "cell", "measure" and "bytes_limit", and optionally "seconds_limit", counted from "started"
     (`time.monotonic`), after which it ends with partial results; "gpu", the probed device; "in_turns" with
-    "bytes_beside", the memory of the other candidates: if not all fit, the only answer is {"no_room": True}. Any
+    "bytes_beside", the memory of the other candidates: if not all fit, the only answer is {"no_room": True}; and
+    "checked", the errors of an earlier trial of this configuration, which hold for a step of the same bits. Any
     exception becomes a record with status ("memory", "unsupported", "wrong", "timeout" or "failed") and reason. Between
-    these, compiling is reported as a stage whenever it happens, and what is known of the data as {"known": columns},
-    for the record of a trial that is killed.
+    these, compiling is reported as a stage whenever it happens, what is known of the data as {"known": columns}, for
+    the record of a trial that is killed, and the errors of the first step as {"checked": ...}, for later trials.
     """
     configuration = Configuration(**request["cell"])
     row = settings_of(configuration) | {"bytes_limit": request["bytes_limit"]}
@@ -290,6 +312,7 @@ def answers(request: dict) -> Generator[dict, dict, None]:
             trial.seconds_limit = request.get("seconds_limit", trial.seconds_limit)
             trial.started = request.get("started", trial.started)
             trial.bytes_beside = request.get("bytes_beside", 0)
+            trial.checked = Checked.from_json(request["checked"]) if "checked" in request else None
             with watched_compiling(trial.is_compiling, trial.has_compiled):
                 for stage in trial.prepare():
                     trial.stage = stage
@@ -489,7 +512,10 @@ class _Trial:
         self.row["seconds_predicted"] = seconds_of(self.configuration, self.row)
         self.predict_bytes(problem)
         child.tell({"known": self.row})
+        before = self.checked
         self.check(make_run(self.setup, problem.held(self.configuration), problem.y, problem.width, problem.facts))
+        if self.checked is not None and self.checked != before:
+            child.tell({"checked": self.checked.to_json()})
 
     def predict_bytes(self, problem: Problem) -> None:
         """Set the predicted bytes in the row, of host and device; raise TrialEnded ("memory") if one exceeds its limit.
@@ -534,8 +560,8 @@ class _Trial:
     def check(self, run: Training) -> None:
         """Check the first step of `run` against the float64 reference; TrialEnded ("wrong") if it deviates.
 
-        References are computed anew only if the step has other bits than in the rehearsal. Sets error, error_allowed
-        and densified in the row; the parameters of `run` are restored.
+        References are computed anew only if the step has other bits than in the rehearsal, or in an earlier trial.
+        Sets error, error_allowed and densified in the row; the parameters of `run` are restored.
         """
         self.checked = checked = check_step(run, steps_at_work, self.checked)
         self.row |= {"error": checked.error, "error_allowed": checked.allowed, "densified": run.densified()}
