@@ -12,12 +12,12 @@ import pytest
 import workbench as wb
 from tests.support.commands import run
 from tests.support.processes import kept_handlers, printed
-from tests.support.sweeps import swept
-from tests.support.tiny_sweeps import DENSE, FUSED, OUTSIDE, QUICK, finish, spec_of, trial_row
+from tests.support.sweeps import row_of_trial, swept
+from tests.support.tiny_sweeps import DENSE, FUSED, OUTSIDE, QUICK, TINY, finish, spec_of, trial_row
 from workbench import optimizers, store
 from workbench.measure import memory
 from workbench.panels.live import progress_line
-from workbench.sweeps import grid, run_folder, runner, trial
+from workbench.sweeps import check, grid, run_folder, runner, trial
 from workbench.sweeps.spec import Configuration
 
 
@@ -218,6 +218,30 @@ def test_the_default_configuration_is_possible():
     assert grid.describe_configuration(Configuration()).startswith(
         "dataset=stdlib model=softmax batch_rows=256 format=csr"
     )
+
+
+def test_a_step_of_the_same_bits_has_the_errors_of_an_earlier_trial(monkeypatch):
+    sent: list[dict] = []
+    monkeypatch.setattr(trial.child, "tell", sent.append)
+    first = trial_row()
+    (checked,) = [message["checked"] for message in sent if "checked" in message]
+    request = {"cell": TINY, "measure": QUICK, "bytes_limit": 2**34, "checked": checked}
+    sent.clear()
+    monkeypatch.setattr(check, "expected_gradients", lambda *_: pytest.fail("it was computed again"))
+    assert row_of_trial(request)["error"] == first["error"]
+    assert not any("checked" in message for message in sent)
+
+
+def test_later_rounds_are_given_the_errors_of_the_first(monkeypatch, tmp_path):
+    given, real = [], runner.child.start
+
+    def start(context, work, request, log):
+        given.append("checked" in request)
+        return real(context, work, request, log)
+
+    monkeypatch.setattr(runner.child, "start", start)
+    swept(spec_of(candidates=[{}], density=[0.1], measure={**QUICK, "rounds": 2}), tmp_path / "run")
+    assert given == [False, True]
 
 
 def threads_started_by(statement: str) -> bool:
