@@ -20,7 +20,7 @@ from kernels.registry import KernelError, registry_of
 from workbench.measure.clock import garbage_kept
 
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.M)
-CALL_OF_GET = re.compile(rb"\bget\s*\(")
+BASE_OF_GET = re.compile(rb"(\w+)\s*\.\s*get\s*\(")
 COMPILED = (".cu", ".cuh")
 OURS = ("kernels", "workbench", "benchmarks")
 """The packages whose code is followed."""
@@ -121,12 +121,17 @@ class Code:
                 if self.file_of(used):
                     found.update(_with_packages(used))
                     bound[name.asname or name.name.split(".")[0]] = used
-        asked = self._asked(tree, bound) if CALL_OF_GET.search(source) and self._may_ask(bound) else ()
+        asked = self._asked(tree, bound) if self._may_ask(source, bound) else ()
         return frozenset(found.union([self.entries[name] for name in asked]))
 
-    def _may_ask(self, bound: Mapping[str, str]) -> bool:
-        """Return whether a file with these imported modules, by name, can look up a kernel: most cannot."""
-        return any(module == "kernels" or not self._is_package(module) for module in bound.values())
+    def _may_ask(self, source: bytes, bound: Mapping[str, str]) -> bool:
+        """Return whether `_asked` may yield a kernel, by the text of the file: of most files it need not be called."""
+        bases = {"get", *(base.decode() for base in BASE_OF_GET.findall(source))}
+        return any(self._has_kernels(bound[base]) for base in bases & bound.keys())
+
+    def _has_kernels(self, module: str) -> bool:
+        """Return whether `get` of this module looks up a kernel."""
+        return module == "kernels" or not self._is_package(module)
 
     def _asked(self, tree: ast.Module, bound: Mapping[str, str]) -> Iterator[str]:
         """Yield the names of the kernels that a syntax tree requests by `get` with a constant name.
@@ -140,7 +145,7 @@ class Code:
             is_get = (function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")) == "get"
             base = function.value if isinstance(function, ast.Attribute) else function
             of = bound.get(base.id, "") if isinstance(base, ast.Name) else ""
-            if is_get and of and (of == "kernels" or not self._is_package(of)):
+            if is_get and of and self._has_kernels(of):
                 texts = [node.value for node in ast.walk(call.args[0]) if isinstance(node, ast.Constant)]
                 yield from [text for text in texts if isinstance(text, str) and text in self.entries]
 
