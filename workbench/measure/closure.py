@@ -20,6 +20,9 @@ from kernels.registry import KernelError, registry_of
 from workbench.measure.clock import garbage_kept
 
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.M)
+BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
+"""Fields of a node of a syntax tree that hold statements, in the order of the text."""
+CALL_OF_GET = re.compile(rb"\bget\s*\(")
 BASE_OF_GET = re.compile(rb"(\w+)\s*\.\s*get\s*\(")
 COMPILED = (".cu", ".cuh")
 OURS = ("kernels", "workbench", "benchmarks")
@@ -126,6 +129,8 @@ class Code:
 
     def _may_ask(self, source: bytes, bound: Mapping[str, str]) -> bool:
         """Return whether `_asked` may yield a kernel, by the text of the file: of most files it need not be called."""
+        if not CALL_OF_GET.search(source):  # which is found sooner than its base
+            return False
         bases = {"get", *(base.decode() for base in BASE_OF_GET.findall(source))}
         return any(self._has_kernels(bound[base]) for base in bases & bound.keys())
 
@@ -184,8 +189,8 @@ def imports_of(tree: ast.AST, is_late: bool = False) -> list[tuple[str, ast.alia
         elif isinstance(node, ast.ImportFrom):
             if node.module and not node.level:
                 found += [(node.module, alias) for alias in node.names]
-        elif not isinstance(node, ast.expr):  # no expression holds a statement
-            waiting += reversed(list(ast.iter_child_nodes(node)))
+        else:  # no expression holds a statement
+            waiting += reversed([child for field in BLOCKS for child in getattr(node, field, ())])
     return found
 
 
