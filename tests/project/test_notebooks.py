@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 import logging
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,26 +22,80 @@ ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 LAB = ROOT / "notebooks" / "01_can_sparse_reduce_training_time.ipynb"
 OTHERS = [path for path in NOTEBOOKS if path != LAB]
-SHORT = [path for path in OTHERS if path.stem[:2] in ("00", "08", "09")]
+SHORT = [path for path in OTHERS if path.stem[:2] in ("08", "09")]
 LONG = [pytest.param(path, marks=pytest.mark.exhaustive) for path in OTHERS if path not in SHORT]
-"""Notebooks that take longer to run: they run with `--exhaustive`."""
+"""Notebooks that are run on a file below: on what they generate they run with `--exhaustive`."""
 FRAMEWORKS = ("keras", "tensorflow", "torch")
 """What a notebook may need that the project does without; its test is then skipped, as those of bridges are."""
 START = ("absl::InitializeLog()", "oneDNN custom operations are on")
 """Lines that TensorFlow writes when it is loaded, whatever its level of logging."""
-SMALL = {"smoke": True, "dataset": "uniform", "density": [0.01, 0.1], "width": [4], "more": {"threads": 1}}
 WB_ONLY = [path for path in NOTEBOOKS if path.stem[:2] in ("00", "01", "02", "03", "04", "05")]
 """Notebooks that read like what a person types: the front door, and other packages of the project by their bridges."""
 
 
+FIRST = """\
+from tests.support.sweeps import supervised_here
+supervised_here().__enter__()
+"""
+"""What the kernel runs first: sweeps start no interpreter, and all share one fork server.
+
+Notebooks whose sweeps are supervised by a separate process, as users have it: `test_browser.py` and
+`front_door/test_notebook.py`.
+"""
+FRESH = """\
+import os
+os.chdir({folder!r})
+get_ipython().reset()
+"""
+"""What it runs before each notebook: names and the record of cells are forgotten, as in a new kernel."""
+
+
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory):
+    """The kernel that runs all notebooks of this file, one after the other; nothing of the user's is read."""
+    from jupyter_client.manager import KernelManager
+
+    folder = tmp_path_factory.mktemp("kernel")
+    (folder / "ipython" / "profile_default" / "startup").mkdir(parents=True)
+    (folder / "ipython" / "profile_default" / "startup" / "first.py").write_text(FIRST)
+    own = {"PYTHONPATH": ROOT, "WORKBENCH_CACHE": folder / "cache", "IPYTHONDIR": folder / "ipython"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JUPYTER_RUNTIME_DIR", str(folder / "runtime"))
+        manager = KernelManager(kernel_name="python3")
+        manager.start_kernel(cwd=folder, env=os.environ | {name: str(value) for name, value in own.items()})
+        yield manager
+        manager.shutdown_kernel(now=True)
+
+
 @pytest.fixture
-def here(tmp_path, monkeypatch) -> Path:
-    """An empty folder to run in; kernels find this project, and nothing of the user's is read or written."""
+def here(tmp_path, monkeypatch, kernel) -> Path:
+    """An empty folder to run in, also for the kernel, which has forgotten the names of the notebook before."""
     monkeypatch.chdir(tmp_path)
-    own = {"PYTHONPATH": ROOT, "WORKBENCH_CACHE": tmp_path / "cache", "IPYTHONDIR": tmp_path / "ipython"}
-    for name, value in {**own, "JUPYTER_RUNTIME_DIR": tmp_path / "runtime"}.items():
-        monkeypatch.setenv(name, str(value))
+    client = kernel.client()
+    client.start_channels()
+    client.wait_for_ready(SECONDS)
+    client.execute_interactive(FRESH.format(folder=str(tmp_path)), timeout=SECONDS, store_history=False)
+    client.stop_channels()
     return tmp_path
+
+
+@pytest.fixture
+def execute(here, kernel, monkeypatch):
+    """Runs a notebook with parameters; returns the one that papermill writes to `out.ipynb`."""
+    import papermill
+
+    client = kernel.client()
+    monkeypatch.setattr(kernel, "client", lambda: client)  # nbclient leaves its client open in a kernel of others
+
+    def run(path: Path, /, **parameters) -> "NotebookNode":
+        options = {"progress_bar": False, "start_timeout": SECONDS, "km": kernel}
+        try:
+            papermill.execute_notebook(path, "out.ipynb", parameters=parameters, **options)
+        finally:
+            client.stop_channels()
+        return read(Path("out.ipynb"))
+
+    return run
 
 
 def read(path: Path) -> "NotebookNode":
@@ -54,14 +109,6 @@ def inspected(path: Path) -> dict[str, dict]:
     import papermill
 
     return papermill.inspect_notebook(path)
-
-
-def execute(path: Path, out: str, /, **parameters) -> "NotebookNode":
-    """The notebook that papermill writes to `out`."""
-    import papermill
-
-    papermill.execute_notebook(path, out, parameters=parameters, progress_bar=False, start_timeout=SECONDS)
-    return read(Path(out))
 
 
 def tagged(notebook: "NotebookNode", tag: str) -> "list[NotebookNode]":
@@ -179,10 +226,6 @@ def test_papermill_lists_the_parameters_with_their_help():
     assert all(entry["help"] for entry in found.values())
 
 
-def run(out: str, /, **parameters) -> "NotebookNode":
-    return execute(LAB, out, **parameters)
-
-
 def outputs(notebook: "NotebookNode", cell: str) -> str:
     """Everything that the cell of that id put out, as text."""
     found = next(entry for entry in notebook.cells if entry.id == cell)
@@ -193,29 +236,6 @@ def is_picture(shown: dict) -> bool:
     """Whether an output is a picture, or a page that carries one."""
     page = shown.get("text/html", "")
     return bool({"image/png", "image/svg+xml"} & set(shown)) or "data:image/svg+xml;base64" in page or "<svg" in page
-
-
-@pytest.mark.slow
-def test_papermill_runs_the_notebook_and_it_holds_charts_and_a_verdict(here):
-    notebook = run("out.ipynb", **SMALL)
-    assert "No front end is attached, so there is no panel" in outputs(notebook, "panel")
-    assert re.search(r"Finished: (\d+) of \1 trials", outputs(notebook, "run"))
-    verdict = outputs(notebook, "verdict")
-    assert "epochs of the data" in verdict
-    assert "memory" in verdict
-    for cell in ("time-chart", "memory-chart", "phases-chart", "loss-chart"):
-        assert is_picture(next(entry for entry in notebook.cells if entry.id == cell).outputs[0].data)
-        assert len(outputs(notebook, cell)) < 300_000
-    assert "<table>" in outputs(notebook, "break-even-table")
-    assert "baseline" in outputs(notebook, "trial-table")
-    assert tagged(notebook, "gate")[0].execution_count
-    assert "widgets" not in notebook.metadata
-    rows = here / "runs" / "uniform" / "trials.jsonl"
-    before = rows.read_bytes()
-    settings = ast.literal_eval(outputs(notebook, "study"))
-    result = wb.sweep("uniform", **settings)  # as the cells do, without another kernel
-    assert rows.read_bytes() == before, "nothing is measured twice"
-    assert set(result.frame["status"]) <= {"ok", "disturbed"}
 
 
 @pytest.fixture
@@ -242,10 +262,10 @@ def test_parameters_of_the_others_are_literals_with_type_and_help(path, logged):
 
 
 @pytest.mark.parametrize("path", SHORT + LONG, ids=lambda path: path.stem)
-def test_papermill_runs_the_others_small_up_to_their_gate(here, path):
+def test_papermill_runs_the_others_small_up_to_their_gate(execute, path):
     if missing := [name for name in sorted(needed(read(path))) if importlib.util.find_spec(name) is None]:
         pytest.skip(f"{path.name} needs {', '.join(missing)}: make peers")
-    notebook = execute(path, "out.ipynb", smoke=True)
+    notebook = execute(path, smoke=True)
     assert tagged(notebook, "gate")[0].execution_count, "the last cell was reached and holds"
     said = [out for cell in notebook.cells if cell.cell_type == "code" for out in cell.outputs]
     errors = [out.text for out in said if out.output_type == "stream" and out.name == "stderr"]
@@ -280,12 +300,12 @@ def test_a_notebook_that_needs_a_framework_says_so_before_its_code_and_in_its_fi
         assert "\nfrom workbench.bridges." in first, "whose error says how to install it"
 
 
-def test_parameters_that_cannot_be_fail_at_once_with_a_clear_error(here):
+def test_parameters_that_cannot_be_fail_at_once_with_a_clear_error(here, execute):
     """Values that cannot be are refused by the same call: see `test_sweep.py`."""
     from papermill.exceptions import PapermillExecutionError
 
     with pytest.raises(PapermillExecutionError) as error:
-        run("out.ipynb", densty=[0.1])
+        execute(LAB, densty=[0.1])
     assert "Unknown parameter 'densty'. Did you mean 'density'?" in str(error.value)
     assert not (here / "runs").exists()
 
@@ -327,6 +347,7 @@ def _write_graph(folder: Path) -> dict[str, str]:
     return {"path": str(edges), "labels": str(labels), "reading": "named=true"}
 
 
+SMALL = {"smoke": True, "dataset": "uniform", "density": [0.01, 0.1], "width": [4], "more": {"threads": 1}}
 ONCE = {"rounds": 1, "trial_seconds": 0.05, "threads": 1, "format": "csr", "update": "lazy", "execution": "step"}
 OWN = {
     "00_start": lambda folder: {"source": _write_table(folder), "question": "advise", "seconds": 5.0},
@@ -357,13 +378,13 @@ def test_every_notebook_that_takes_a_file_is_run_on_one():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", [path for path in NOTEBOOKS if path.stem in OWN], ids=lambda path: path.stem)
-def test_papermill_runs_every_notebook_on_an_own_file_of_its_kind(here, path):
+@pytest.mark.parametrize("path", [path for path in OTHERS if path.stem in OWN], ids=lambda path: path.stem)
+def test_papermill_runs_the_others_on_an_own_file_of_their_kind(here, execute, path):
     """Up to its gate; what compares gradients or graphs says no more that dense was not measured."""
     if missing := [name for name in sorted(needed(read(path))) if importlib.util.find_spec(name) is None]:
         pytest.skip(f"{path.name} needs {', '.join(missing)}: make peers")
     given = OWN[path.stem](here)
-    notebook = execute(path, "out.ipynb", **given)
+    notebook = execute(path, **given)
     assert tagged(notebook, "gate")[0].execution_count, "the last cell was reached and holds"
     shown = "\n".join(outputs(notebook, cell.id) for cell in notebook.cells if cell.cell_type == "code")
     assert "dense was not measured" not in shown
@@ -371,3 +392,34 @@ def test_papermill_runs_every_notebook_on_an_own_file_of_its_kind(here, path):
         assert Path(given[name]).name in "".join(
             cell.source for cell in notebook.cells if "injected-parameters" in cell.metadata.get("tags", ())
         )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("parameters", "data", "run"),
+    [
+        pytest.param(lambda folder: SMALL, "uniform", "uniform", id="generated", marks=pytest.mark.exhaustive),
+        pytest.param(OWN[LAB.stem], "my user's files/own table.csv", "own_table", id="own file"),
+    ],
+)
+def test_papermill_runs_the_notebook_and_it_holds_charts_and_a_verdict(here, execute, parameters, data, run):
+    given = parameters(here)
+    notebook = execute(LAB, **given)
+    assert "No front end is attached, so there is no panel" in outputs(notebook, "panel")
+    assert re.search(r"Finished: (\d+) of \1 trials", outputs(notebook, "run"))
+    verdict = outputs(notebook, "verdict")
+    assert "epochs of the data" in verdict
+    assert "memory" in verdict
+    for cell in ("time-chart", "memory-chart", "phases-chart", "loss-chart"):
+        assert is_picture(next(entry for entry in notebook.cells if entry.id == cell).outputs[0].data)
+        assert len(outputs(notebook, cell)) < 300_000
+    assert "<table>" in outputs(notebook, "break-even-table")
+    assert "baseline" in outputs(notebook, "trial-table")
+    assert tagged(notebook, "gate")[0].execution_count
+    assert "widgets" not in notebook.metadata
+    rows = here / "runs" / run / "trials.jsonl"
+    before = rows.read_bytes()
+    settings = ast.literal_eval(outputs(notebook, "study"))
+    result = wb.sweep(data, **settings)  # as the cells do, without another kernel
+    assert rows.read_bytes() == before, "nothing is measured twice"
+    assert set(result.frame["status"]) <= {"ok", "disturbed"}
