@@ -253,7 +253,7 @@ def test_the_demo_trains_on_no_more_rows_than_a_library_without_its_tests_has():
     assert asked <= 0.7 * stdlib.make(tests=False).rows
 
 
-@pytest.mark.usefixtures("sweeps_here")
+@pytest.mark.usefixtures("sweeps_here", "no_charts")
 def test_the_demo_ends_with_a_verdict_and_a_report(tmp_path, monkeypatch):
     for name, epochs in (("demo_train", 2), ("demo_density", 0)):
         spec_file(tmp_path, epochs, name)
@@ -271,7 +271,7 @@ def test_the_demo_ends_with_a_verdict_and_a_report(tmp_path, monkeypatch):
     assert json.loads((tmp_path / "runs/demo/demo_density/machine.json").read_text(encoding="utf-8"))["cores"] >= 1
 
 
-@pytest.mark.usefixtures("sweeps_here")
+@pytest.mark.usefixtures("sweeps_here", "no_charts")
 def test_the_quick_demo_sweeps_alone_and_ends_with_a_verdict_and_a_report(tmp_path, monkeypatch):
     spec_file(tmp_path, 0, "demo_quick")
     monkeypatch.setattr(demo, "SPECS", tmp_path)

@@ -8,6 +8,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
+from tests.support.commands import run
 from tests.support.processes import printed
 from workbench import data
 from workbench.command import cli, data_commands
@@ -37,7 +38,12 @@ def modules_after(tmp_path, *words):
         (["status"], 370, (*ALWAYS_LATE, *COMPILED, "numpy")),
         (["data", "--help"], 460, (*ALWAYS_LATE, *COMPILED, "numpy")),
         (["doctor"], 1000, ALWAYS_LATE),
-        (["train", "uniform", "--rows=40", "--features=9", "--density=0.3", "--epochs=1"], 1130, ALWAYS_LATE),
+        pytest.param(
+            ["train", "uniform", "--rows=40", "--features=9", "--density=0.3", "--epochs=1"],
+            1130,
+            ALWAYS_LATE,
+            marks=pytest.mark.exhaustive,
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -54,14 +60,15 @@ def test_the_list_of_data_sets_says_what_each_is_in_a_sentence():
     assert len({one["about"] for one in listed}) == len(listed)
 
 
-def test_training_and_applying_with_code_from_the_cache_import_no_more_than_they_use(tmp_path):
+def test_training_and_applying_with_code_from_the_cache_import_no_more_than_they_use(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "rows.txt").write_text("".join(f"{row % 2} {1 + row % 2}:1 {3 + row % 7}:1\n" for row in range(600)))
     train = ["train", "rows.txt", "--save=model", "--force"]
-    modules_after(tmp_path, *train)  # compiles what is loaded from then on
+    assert run(*train).exit_code == 0  # compiles what is loaded from then on
     loaded = modules_after(tmp_path, *train)
     assert sorted(loaded & {*ALWAYS_LATE, *UNUSED, "numba.np.arrayobj"}) == []
     assert len(loaded) <= 1000
-    modules_after(tmp_path, "apply", "model", "rows.txt")
+    assert run("apply", "model", "rows.txt").exit_code == 0
     loaded = modules_after(tmp_path, "apply", "model", "rows.txt", "--out=scores.csv")
     assert (tmp_path / "scores.csv").read_text().count("\n") == 601
     assert sorted(loaded & {*ALWAYS_LATE, *UNUSED, "scipy.special"}) == []
@@ -69,8 +76,10 @@ def test_training_and_applying_with_code_from_the_cache_import_no_more_than_they
 
 
 def test_a_command_alone_has_the_help_that_it_has_among_all():
-    run = [sys.executable, "-m", "workbench", "apply", "--help"]
-    alone = subprocess.run(run, capture_output=True, text=True, check=True, env=os.environ | {"COLUMNS": "100"}).stdout
+    words = [sys.executable, "-m", "workbench", "apply", "--help"]
+    alone = subprocess.run(
+        words, capture_output=True, text=True, check=True, env=os.environ | {"COLUMNS": "100"}
+    ).stdout
     among_all = CliRunner().invoke(cli.app, ["apply", "--help"], env={"COLUMNS": "100"}).output
     assert "Predict the rows" in alone
     assert alone.partition("Predict")[2].split() == among_all.partition("Predict")[2].split()
