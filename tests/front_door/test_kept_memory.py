@@ -75,7 +75,7 @@ DOORS = {
     "FactorizationMachineRegressor": lambda x, folder: wb.FactorizationMachineRegressor(max_iter=1).fit(x, labels()),
     "advise": lambda x, folder: wb.advise(x, labels(), budget=5, run=folder / f"run-{id(x)}"),
 }
-CALLS = {"load": 200, "profile": 200, "train": 40, "load_svmlight": 40, "advise": 2}
+CALLS = {"load": 100, "profile": 20, "train": 20, "load_svmlight": 20, "advise": 2}
 
 
 @pytest.fixture
