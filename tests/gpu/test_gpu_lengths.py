@@ -17,6 +17,7 @@ from tests.support.emulator.device import emulator
 from tests.support.gpu_implementations import GPU_CASES, LONG, run_on
 from tests.support.gpu_steps import D, R, load, make_step, start
 from tests.support.implementations import assert_close, run, same_bits
+from tests.support.kernel_targets import CORE_CUDA, WIDTHS_CUDA, targets_of
 
 pytestmark = pytest.mark.usefixtures("ascending")
 
@@ -47,6 +48,10 @@ def forced(starts: np.ndarray) -> Lengths:
     return Lengths(longest=int(lengths.max(initial=0)), order=emulator.put(order))
 
 
+every_case = pytest.mark.covering(targets=targets_of(EVERY, CORE_CUDA, WIDTHS_CUDA))
+
+
+@every_case
 @pytest.mark.parametrize("name", PRODUCTS)
 @pytest.mark.parametrize("case", EVERY.values(), ids=EVERY)
 def test_products_are_the_same_bits(name: str, case: Case) -> None:
@@ -59,10 +64,11 @@ def test_products_are_the_same_bits(name: str, case: Case) -> None:
         assert same_bits(came, expected)
 
 
-@pytest.mark.parametrize("name", ["sgd", "adam", "group_adagrad"])
+@every_case
+@pytest.mark.parametrize("name", ["sgd_fused", "adam_fused", "group_adagrad_fused"])
 @pytest.mark.parametrize("case", EVERY.values(), ids=EVERY)
 def test_gradients_and_fused_updates_are_the_same_bits(name: str, case: Case) -> None:
-    rule, kernel, (_, plan) = get_rule(name), kernels.get(f"{name}_fused"), planned(case)
+    rule, kernel, (_, plan) = get_rule(name.removesuffix("_fused")), kernels.get(name), planned(case)
     arrays, batch, settings = rule.split(kernel.arguments(case))
     host = tuple(np.array(array) for array in (*arrays, *batch))
     expected = run_on(emulator, lambda *there: updates.fused(rule, *_split(there, arrays), settings), host)

@@ -69,7 +69,7 @@ def _tile_cases() -> dict[str, tuple[Case, bool]]:
 
 
 TILES = _tile_cases()
-GPU_CASES = {**CASES, **LONG, **WIDTHS}
+GPU_CASES = {**CASES, **LONG, **WIDTHS, "two rows, width 164": random_case(2, 8, 12, 164, seed=1)}
 
 SOME = ("plain", "width 33", "width 64", "64 bits", "many rows", "hot columns", "long rows")
 """Cases for tests that repeat a call."""
@@ -79,9 +79,14 @@ ALIKE = ("sgd", "momentum", "nesterov", "adamw", "ftrl", "rmsprop", "centered", 
 
 FEW = ("plain", "no rows", "nothing", "no entries", "explicit zeros", "nan and inf", "width 33", "64 bits")
 FEW += ("long rows, vectors", "hot columns", "hot columns, 64 bits", "width 260", "64 bits, width 64")
+FEW_CUBIC = tuple("two rows, width 164" if case == "width 260" else case for case in FEW)
+"""Of a wide matrix a block eliminates several squares, and more columns than it has threads."""
 
 CUBIC = ("als_cholesky",)
 """Kernels whose work grows with the cube of the width: wide cases would take minutes on the emulator."""
+
+BY_ROWS = (*CUBIC, "als_conjugate")
+"""Kernels of which a block solves a row on its own: a few rows show what many do."""
 
 DISTINCT = [name for name in WITH if name.split("_")[0] not in ALIKE]
 
@@ -92,7 +97,7 @@ def pairs(names: list[str]) -> dict[str, tuple[str, Case]]:
         f"{name}-{case}": (name, GPU_CASES[case])
         for name in names
         for case in GPU_CASES
-        if case in FEW or (name in DISTINCT and name not in CUBIC)
+        if (case in FEW_CUBIC if name in CUBIC else (case in FEW or name in DISTINCT))
     }
 
 

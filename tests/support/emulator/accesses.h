@@ -13,17 +13,19 @@ namespace emulator {
 
 constexpr int LANES = 32, READERS = 3, MOST_THREADS = 1024;
 constexpr size_t USUAL = 4, SMALLEST = 2;  // bytes of a cell
+static_assert(USUAL == 4 && SMALLEST == 2, "as `touch` shifts");
 
 // Who was there, and when: barriers that the block had passed, and how often the thread had met others by __syncwarp.
 struct Visit {
-    unsigned block, thread, barriers, meetings;
+    unsigned block, barriers, meetings;
+    uint16_t thread;
     bool is_there, is_atomic;
 };
 
 // Bytes that are accessed together: who wrote them last, and the last of those who have read them since.
 struct Cell {
     Visit write, reads[READERS];
-    unsigned oldest;
+    uint8_t oldest;
     bool is_read_only;
 };
 
@@ -124,11 +126,11 @@ void touch(const void* place, size_t bytes, Access access) {
     if (!in) return;
     if (bytes < in->grain && in->grain > SMALLEST) refine(*in);
     const unsigned own = thread_index.x;
-    const Visit visit{block_index.x, own, barriers_passed, meetings[own][own % LANES], true, access == ATOMIC};
-    const size_t grain = in->grain, end = address + bytes - in->start;
+    const Visit visit{block_index.x, barriers_passed, meetings[own][own % LANES], (uint16_t)own, true, access == ATOMIC};
+    const size_t grain = in->grain, shift = grain == USUAL ? 2 : 1, end = address + bytes - in->start;
     if (in->argument < 0) shared_touched = std::max(shared_touched, end / SMALLEST + 1);
-    for (size_t byte = (address - in->start) / grain * grain; byte < end; byte += grain) {
-        Cell& cell = in->cells[byte / grain];
+    for (size_t byte = (address - in->start) >> shift << shift; byte < end; byte += grain) {
+        Cell& cell = in->cells[byte >> shift];
         if (cell.write.is_there) {
             if (access == READ_ONLY) refuse(access, *in, byte, "wrote", cell.write);
             if (!is_over(cell.write) && !(access == ATOMIC && cell.write.is_atomic))
@@ -139,7 +141,7 @@ void touch(const void* place, size_t bytes, Access access) {
             Visit* kept = &cell.reads[cell.oldest];
             for (Visit& read : cell.reads)
                 if (read.is_there && read.thread == own && read.block == visit.block) kept = &read;
-            if (kept == &cell.reads[cell.oldest]) cell.oldest = (cell.oldest + 1) % READERS;
+            if (kept == &cell.reads[cell.oldest]) cell.oldest = cell.oldest + 1 == READERS ? 0 : cell.oldest + 1;
             *kept = visit;
             continue;
         }

@@ -143,7 +143,7 @@ bool is_same(Place one, Place other) {
 
 uint64_t result_of(Fiber* lanes, int lane) {
     const Fiber& own = lanes[lane];
-    const int width = own.width, base = lane / width * width, inside = lane % width;
+    const int width = own.width, inside = lane & (width - 1), base = lane - inside;  // a power of two, as CUDA has it
     int source = lane;
     uint64_t found = 0;
     switch (own.operation) {
@@ -154,7 +154,7 @@ uint64_t result_of(Fiber* lanes, int lane) {
                 if (own.mask >> other & 1 && (own.operation == MATCH ? lanes[other].value == own.value : lanes[other].value))
                     found |= 1u << other;
             return found;
-        case SHUFFLE: source = base + ((own.argument % width) + width) % width; break;
+        case SHUFFLE: source = base + (own.argument & (width - 1)); break;
         case SHUFFLE_XOR: source = (inside ^ own.argument) < width ? base + (inside ^ own.argument) : lane; break;
         case SHUFFLE_UP: source = inside >= own.argument ? lane - own.argument : lane; break;
         case SHUFFLE_DOWN: source = inside + own.argument < width ? lane + own.argument : lane; break;
