@@ -30,6 +30,7 @@ def tables():
     return {"house": np.column_stack(house), "years": np.column_stack(years), **counts, **full, **sizes}
 
 
+@pytest.mark.covering(targets=lambda case: {(case["name"], case["form"]), (case["form"], case["dtype"])})
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array])
 @pytest.mark.parametrize("name", tables())

@@ -136,7 +136,7 @@ def _refused_rightly(op, dense, held, params) -> None:
 
 
 @pytest.mark.parametrize("name", ops.names())
-@settings(max_examples=16, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_every_operator_has_its_dense_meaning(name, data):
     _draw_and_check(name, data)
