@@ -160,7 +160,10 @@ def test_shared_files_name_no_folder_and_tables_quote_on_request(tmp_path, monke
     data = home / "d.svm"
     data.write_text("1 1:2\n0 2:1\n")
     monkeypatch.chdir(home)
-    records = [row | {"dataset": "svmlight", "path": str(data), "source": "@SUM(A1)"} for row in rows.sweep(rounds=2)]
+    records = [
+        row | {"dataset": "svmlight", "path": str(data), "source": "@SUM(A1)"}
+        for row in rows.sweep(densities=(0.01, 0.2), rounds=2)
+    ]
     records.append(rows.failed(records[0], "failed", f"{data} cannot be read; see {home}/log.txt"))
     axes = {"dataset": "svmlight", "path": str(data), "model": "logistic", "threads": 1}
     (home / "run").mkdir()
