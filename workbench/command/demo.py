@@ -20,8 +20,9 @@ SECONDS_QUICK, SECONDS_LEAST = 52.0, 20.0
 """Seconds of compiling and sweeping in the quick demo, and the least of them for the sweep."""
 SECONDS_WHOLE, SECONDS_DENSITIES = 95.0, 50.0
 """Seconds of compiling, training and sweeping in the whole demo, and the least of them for the sweep."""
-SHARE_LEAST = 0.25
-"""Least seconds for the sweep of those of compiling: where other programs slow that down, they slow down trials too."""
+SHARE_LEAST, SHARE_DENSITIES = 0.25, 0.7
+"""Least seconds for the sweep of those of compiling in the quick demo, of all before it in the whole one: where other
+programs slow that down, they slow down trials too."""
 
 Tell = Callable[[str, Path], None]
 """Shows a run while it goes on: called with a heading and the run's folder; returns when the run is over."""
@@ -66,7 +67,7 @@ def sweep_density(root: Path, tell: Tell, quick: bool = False, spent: float = 0.
     It takes what the `spent` seconds leave of a fixed number; `quick` compiles first and takes less. `tell` is as in
     `run`.
     """
-    seconds = max(SECONDS_WHOLE - spent, SECONDS_DENSITIES)
+    seconds = max(SECONDS_WHOLE - spent, SECONDS_DENSITIES, SHARE_DENSITIES * spent)
     if quick:
         compiling = compile_candidates(_sweep_name(True))
         seconds = max(SECONDS_QUICK - compiling, SECONDS_LEAST, SHARE_LEAST * compiling)
@@ -76,16 +77,20 @@ def sweep_density(root: Path, tell: Tell, quick: bool = False, spent: float = 0.
 def compile_candidates(*names: str) -> float:
     """Compile the code of the candidates of specs in several processes; return the seconds that it took."""
     read = ("format", "storage", "execution", "gradient", "update", "optimizer")
-    of_candidates = {
-        tuple(getattr(configuration, setting) for setting in read): configuration
+    of_candidates = {  # loops over stored entries depend on how many there are
+        (
+            configuration.format != "dense" and configuration.density is None,
+            *(getattr(configuration, setting) for setting in read),
+        ): configuration
         for name in names
         for configuration in grid.expand_grid(spec.load_spec(SPECS / f"{name}.toml")).configurations
     }
     longest_first = sorted(of_candidates.values(), key=lambda configuration: configuration.execution != "epoch")
-    about = 6 * len(longest_first)
+    about = 4 * len(longest_first)
     with console.status(f"Compiling the code of the candidates, once: about {about} s, longer beside other programs"):
         seconds = warming.warm_together(longest_first)
-    console.print(f"The code of {len(longest_first)} candidates is ready after {seconds:.0f} s.", highlight=False)
+    count = len({key[1:] for key in of_candidates})
+    console.print(f"The code of {count} candidates is ready after {seconds:.0f} s.", highlight=False)
     return seconds
 
 
