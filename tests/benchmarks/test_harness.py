@@ -209,6 +209,7 @@ def test_a_page_has_targets_tables_charts_and_the_command(tmp_path):
 STORED = [(name, path) for name, one in suites.SUITES.items() for path in sorted(RESULTS.glob(f"*/{one.table.file}*"))]
 
 
+@pytest.mark.covering(targets=lambda case: {case["name"]})
 @pytest.mark.parametrize(("name", "path"), STORED, ids=[f"{name}-{path.parent.name}" for name, path in STORED])
 def test_the_page_of_stored_records_is_what_is_stored(name, path, tmp_path):
     suite = suites.SUITES[name]

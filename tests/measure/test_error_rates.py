@@ -47,7 +47,7 @@ def test_the_best_of_many_equals_wins_as_rarely_as_stated(runs, sparse, dense, r
 
 
 def test_slow_candidates_next_to_equal_ones_change_no_error_rate():
-    sure, _, likely, _ = shares(decisions(400, [0.0] * 6 + [1.5] * 6 + [0.0], 1, 4))
+    sure, _, likely, _ = shares(decisions(200, [0.0] * 6 + [1.5] * 6 + [0.0], 1, 4))
     assert sure <= 0.025
     assert likely <= 0.2
 

@@ -130,7 +130,7 @@ WRONG_NUMBERS = (
     *("٣".encode(), b"\xff", b"\0", b'"', b"'", b"#", b"%", b"|", b"{", b"null", b"true", b"=1+1", b"\x1b[2J"),
 )
 """What may stand where a number should."""
-PLACES = 6
+PLACES = 4
 """Numbers of a file that are written over, each in its turn: the first, the last, and some between."""
 
 
