@@ -25,7 +25,7 @@ LONGEST = (
     *("kernels/kernels", "kernels/dense_epochs", "kernels/epochs", "training/epoch_calls", "panels/browser"),
     *("project/notebooks", "front_door/rows", "training/dense_epochs", "gpu/gpu_emulated", "benchmarks/fair"),
     *("front_door/docs", "sweeps/sweep", "front_door/sweep", "bridges/sklearn", "command/cli"),
-    *("project/input_validation", "cluster/sweeps", "front_door/notebook", "benchmarks/bench", "kernels/dual_dense"),
+    *("project/input_validation", "cluster/sweeps", "benchmarks/bench", "kernels/dual_dense"),
     *("golden/golden", "reports/report", "examples/examples"),
 )
 """The files of tests that take longest, by folder and what they are about, in the order to start: the last to end ends
@@ -49,6 +49,7 @@ LOAD_FRAMEWORKS = frozenset(
             "bridges/pytorch_optimizers_saved",
             "benchmarks/bench_competitors",
             "front_door/load",
+            "examples/examples",
             "advising/frameworks",
             "advising/first_layer",
             "recommend/recommender",

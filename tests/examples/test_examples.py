@@ -47,8 +47,8 @@ def smaller(name: str) -> str:
     return text
 
 
-ALONE = ("sweep_and_plot.py", "pytorch_layer.py")
-"""Scripts that have a process of their own, as users have it; the others run in this one, which has their libraries."""
+ALONE = ("sweep_and_plot.py",)
+"""The script that has a separate process, as users have it; the others run in this one, which has their libraries."""
 
 
 @pytest.fixture

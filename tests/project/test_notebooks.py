@@ -39,8 +39,7 @@ supervised_here().__enter__()
 """
 """What the kernel runs first: sweeps start no interpreter, and all share one fork server.
 
-Notebooks whose sweeps are supervised by a separate process, as users have it: `test_browser.py` and
-`front_door/test_notebook.py`.
+Notebooks whose sweeps are supervised by a separate process, as users have it: `panels/test_browser.py`.
 """
 FRESH = """\
 import os
@@ -349,6 +348,8 @@ def _write_graph(folder: Path) -> dict[str, str]:
 
 SMALL = {"smoke": True, "dataset": "uniform", "density": [0.01, 0.1], "width": [4], "more": {"threads": 1}}
 ONCE = {"rounds": 1, "trial_seconds": 0.05, "threads": 1, "format": "csr", "update": "lazy", "execution": "step"}
+ONCE |= {"engine": "ours", "storage": "same"}
+"""A sweep of few trials."""
 OWN = {
     "00_start": lambda folder: {"source": _write_table(folder), "question": "advise", "seconds": 5.0},
     "01_can_sparse_reduce_training_time": lambda folder: {
@@ -423,3 +424,33 @@ def test_papermill_runs_the_notebook_and_it_holds_charts_and_a_verdict(here, exe
     result = wb.sweep(data, **settings)  # as the cells do, without another kernel
     assert rows.read_bytes() == before, "nothing is measured twice"
     assert set(result.frame["status"]) <= {"ok", "disturbed"}
+
+
+NEWCOMER = (
+    "import numpy as np, workbench as wb\nX = np.eye(32)[np.arange(128) % 32]; y = np.arange(128) % 2",
+    "wb.profile(X)",
+    'quick = {"engine": "ours", "execution": "step", "storage": "same", "rounds": 1, "trial_seconds": 0.01}\n'
+    'result = wb.sweep(X, y, density=0.02, format="csr", update="lazy", **quick)\nresult',
+    "result.verdict",
+    "axes = result.plot()",
+    "wb.lab(X, y)",
+    "wb.train(X, y)",
+    "wb.lab(X, y, show_widgets=True)",
+)
+"""Cells as somebody types them who has not read much."""
+
+
+@pytest.mark.slow
+def test_cells_of_a_newcomer_show_cards_and_pictures_and_the_panel_once(here, execute):
+    import nbformat
+
+    typed = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in NEWCOMER])
+    typed.metadata = read(LAB).metadata
+    nbformat.write(typed, here / "typed.ipynb")
+    _, profile, result, verdict, plotted, lab, _, panel = (cell.outputs for cell in execute(Path("typed.ipynb")).cells)
+    for shown in (profile, result, verdict):
+        assert any("workbench-card" in output.get("data", {}).get("text/html", "") for output in shown)
+    assert any("image/png" in output.get("data", {}) for output in plotted)
+    assert "there is no panel. Type wb.sweep(X, y)" in lab[0]["text"]
+    views = [output for output in panel if "application/vnd.jupyter.widget-view+json" in output.get("data", {})]
+    assert len(views) == 1, "the panel is shown once, though it is the value of the cell"
