@@ -74,6 +74,21 @@ def notebook(opened, address, home, request):
             pass
 
 
+def made_twice(page: Lab) -> None:
+    """A panel that was made twice comes back after a reload, with few bytes.
+
+    Widgets left by the closed panel made the kernel fail to answer: "Loading widget..." and 2.3 MB of messages.
+    """
+    page.panel.evaluate("panel => panel.dataset.old = 'yes'")
+    page.run_all()
+    sizes = []
+    page.page.on("websocket", lambda socket: socket.on("framereceived", lambda frame: sizes.append(len(frame))))
+    page.reload()
+    page.wait("idle")
+    assert page.page.get_by_text("Loading widget").count() == 0
+    assert 50_000 < sum(sizes) < 300_000
+
+
 def reloaded(page: Lab) -> None:
     """The sweep goes on while the page is loaded anew, and its panel comes back and follows it."""
     page.reload()
@@ -99,13 +114,14 @@ def stopped_by_another(page: Lab, run: Path) -> None:
         other.close()
 
 
-def test_run_live_chart_reload_restart_a_second_panel_stop_and_a_file_is_profiled(notebook):
+def test_made_twice_run_live_chart_reload_restart_a_second_panel_stop_and_a_file_is_profiled(notebook):
     """That a run which was stopped goes on is tested in `tests/sweeps`, that it is found in `test_panels.py`."""
     page = notebook(with_parameters(NOTEBOOK.read_text(encoding="utf-8"), LONG))
     run = page.folder / "runs" / "uniform"
     page.run_all()
     page.wait("idle")
     page.shot("1-opened")
+    made_twice(page)
 
     page.click("Run")
     page.wait("running")
@@ -129,21 +145,6 @@ def test_run_live_chart_reload_restart_a_second_panel_stop_and_a_file_is_profile
     assert "Stopped." in page.exported()
     assert "30 rows x 40 columns" in page.profile("svmlight", page.folder / "news.svm", "5-profile")
     assert page.page.refused == []
-
-
-def test_a_panel_that_was_made_twice_comes_back_after_a_reload_with_few_bytes(notebook):
-    """Widgets left by the closed panel made the kernel fail to answer: "Loading widget..." and 2.3 MB of messages."""
-    page = notebook(with_parameters(NOTEBOOK.read_text(encoding="utf-8"), LONG))
-    page.run_all()
-    page.wait("idle")
-    page.panel.evaluate("panel => panel.dataset.old = 'yes'")
-    page.run_all()
-    sizes = []
-    page.page.on("websocket", lambda socket: socket.on("framereceived", lambda frame: sizes.append(len(frame))))
-    page.reload()
-    page.wait("idle")
-    assert page.page.get_by_text("Loading widget").count() == 0
-    assert 50_000 < sum(sizes) < 300_000
 
 
 def first_chart(page: Lab, since: Stopwatch) -> None:
