@@ -55,7 +55,7 @@ print("RESULT", type(result).__name__, len(result.trials), result.is_running)
 @pytest.mark.parametrize(
     ("step", "without"),
     [
-        ("1", ["tensorflow", "keras", "torch"]),  # which take most of the time
+        ("1", ["tensorflow", "keras"]),  # which take most of the time
         pytest.param("1", [], marks=pytest.mark.exhaustive),
         pytest.param("-1", [], marks=pytest.mark.exhaustive),
     ],
