@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from benchmarks.compare import Target
 from workbench import atomic_files
 from workbench.plots import style
+from workbench.reports import chart_svg
 from workbench.reports import page as pages
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def _rendered(section: Section, folder: Path) -> dict[str, Any]:
     if section.draw:
         figure = Figure(figsize=section.inches)
         sentence = section.draw(figure)
-        pages.save(figure, folder / section.file)
+        chart_svg.save(figure, folder / section.file)
     table = pages.table_of(section.columns, rows) if rows else None
     text = section.text if rows or sentence or not section.columns else ""
     return {

@@ -16,7 +16,7 @@ from workbench import plots, store
 from workbench.analysis import configurations
 from workbench.analysis.standings import make_standings
 from workbench.command import cli, exit_codes
-from workbench.reports import export, page, report, report_tables, results
+from workbench.reports import chart_svg, export, report, report_tables, results
 
 NASTY = '</td></script><script>alert("x")</script> | `x` [a](http://evil.example)'
 
@@ -118,7 +118,7 @@ def test_a_charts_points_say_their_values_where_the_pointer_rests():
     figure = Figure(figsize=(9, 6))
     plots.draw("time_density", store.frame(maker.sweep(noise=0.01)), figure)
     figure.savefig("/dev/null", format="svg")
-    marks = str(page.tooltips(figure))
+    marks = str(chart_svg.tooltips(figure))
     titles = re.findall(r"<title>([^<]*)</title>", marks)
     assert sum(title.startswith("dense: ") for title in titles) == len(maker.DENSITIES)
     assert any(re.fullmatch(r"sparse: 1 %, 1\.\d+ ms \(95 %: .* ms to .* ms\)", title) for title in titles)
@@ -137,7 +137,7 @@ def test_bars_say_their_values_too():
     figure = Figure(figsize=(9, 6))
     plots.draw("phases", store.frame(maker.sweep((maker.DENSE, maker.SPARSE), (0.01,))), figure)
     figure.savefig("/dev/null", format="svg")
-    titles = re.findall(r"<title>([^<]*)</title>", str(page.tooltips(figure)))
+    titles = re.findall(r"<title>([^<]*)</title>", str(chart_svg.tooltips(figure)))
     assert any(title.startswith("sparse") and ", forward: " in title for title in titles)
 
 
@@ -201,7 +201,7 @@ def test_a_chart_takes_no_more_room_where_the_name_of_its_group_is_long():
         frame = store.frame(maker.sweep(densities=(0.01, 0.1), rounds=2, dataset=name))
         figure = Figure(figsize=report.FIGURE_INCHES)
         sentence = plots.draw("time_density", frame, figure)
-        sizes.append(len(page.inline(figure, "time_density-1", "Time", sentence)))
+        sizes.append(len(chart_svg.inline(figure, "time_density-1", "Time", sentence)))
     assert sizes[1] < 1.1 * sizes[0]
 
 

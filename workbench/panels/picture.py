@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from workbench import plots
 from workbench.plots import interactive
 from workbench.plots.chart import is_message
-from workbench.reports import page
+from workbench.reports import chart_svg
 
 INCHES = (9.0, 5.4)
 WIDE = "width:100%;max-width:1200px;background:#fff"
@@ -62,5 +62,5 @@ def draw(name: str, frame: pd.DataFrame, **controls: Any) -> Picture:
     title = plots.get(name).title
     if is_message(figure):
         return Picture(title, sentence, b"", True)
-    svg = page.inline(figure, name, title, sentence).encode()
+    svg = chart_svg.inline(figure, name, title, sentence).encode()
     return Picture(title, sentence, svg, described=interactive.describe(figure))

@@ -13,7 +13,7 @@ from workbench.analysis.answer_text import AnswerText
 from workbench.analysis.answers import answer_of, answered_groups
 from workbench.analysis.compare import contests_of_group
 from workbench.analysis.verdict_text import comparison_facts
-from workbench.reports import private_paths, report
+from workbench.reports import private_paths
 from workbench.reports.page import ExportError, record, written_frame
 from workbench.sweeps import run_folder
 
@@ -137,6 +137,8 @@ def write_report(
         return _write_frame(store.frame() if is_empty else frame_of(paths), path, quote_formulas)
     frame = store.frame() if is_empty else answer_frame_of(paths)
     given = _given(paths) | {"predicted": predicted}
+    from workbench.reports import report  # with Matplotlib, which half of all sweeps need not load
+
     if kind == ".md":
         return report.markdown(frame, path, **given)
     return report.html(frame, path, interactive=interactive, **given)

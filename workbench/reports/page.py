@@ -1,28 +1,22 @@
-"""Tools that pages of reports are made with: the templates of this folder, their filters, tables, and inline charts."""
+"""Tools that pages of reports are made with: the templates of this folder, their filters and tables."""
 
 import hashlib
-import io
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import jinja2
-import matplotlib
-import numpy as np
 import pandas as pd
 from markupsafe import Markup, escape
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from workbench import atomic_files, store
+from workbench import store
 from workbench.analysis import changes, formatting
 from workbench.analysis.changes import Changes
 from workbench.json_text import parsed
-from workbench.plots import marks
 from workbench.store import RowError
 
 # Text from rows and files made fit for pages and charts: characters that can be written, and no more than are read.
@@ -102,62 +96,6 @@ def _cut(text: str, whole: str, longest: int) -> str:
     digits = hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:6]
     tail = longest // 3
     return f"{text[: longest - tail - 10]} … {text[-tail:]} {digits}"
-
-
-# Values that show where the pointer rests on a chart: invisible marks with a title, over the points of a figure.
-#
-# A title is text that every browser shows by itself; no script is needed. The table below a chart has the same numbers.
-
-
-POINTS_A_INCH = 72
-RADIUS = 7
-Place = TypeVar("Place", float, np.ndarray)
-"""A coordinate, or those of several points."""
-
-
-def tooltips(figure: Figure) -> Markup:
-    """Return an SVG group of invisible shapes with tooltips over the figure's points and bars; "" without any.
-
-    Call it after the figure was saved, which fixes its layout. It goes before the closing tag of the SVG.
-    """
-    found = [shape for axes in figure.axes for shapes in (_points, _bars) for shape in shapes(figure, axes)]
-    return Markup('<g fill="transparent" stroke="none">{}</g>').format(Markup("").join(found)) if found else Markup("")
-
-
-def _points(figure: Figure, axes: Axes) -> Iterator[Markup]:
-    """Yield invisible SVG circles with tooltips over points of lines, thinned so that they fit side by side."""
-    most = max(int(figure.get_figwidth() * POINTS_A_INCH / (2 * RADIUS)), 1)
-    for line, name in marks.lines(axes):
-        points = np.array(line.get_data(), dtype=np.float64).T
-        texts = np.array(marks.texts_of_line(axes, line, name), dtype=object)
-        kept = np.flatnonzero(np.isfinite(points).all(1))[:: max(-(-len(points) // most), 1)]
-        left, top = on_page(figure, *axes.transData.transform(points[kept]).T)
-        for text, across, down in zip(texts[kept], left, top, strict=True):
-            yield _titled(f'<circle cx="{across:.1f}" cy="{down:.1f}" r="{RADIUS}">', text, "</circle>")
-
-
-def _bars(figure: Figure, axes: Axes) -> Iterator[Markup]:
-    """Yield an invisible SVG rectangle with a tooltip over each bar that is wider than a pixel."""
-    for bar, _, text in marks.bars(axes):
-        box = bar.get_window_extent()
-        (left, right), (top, bottom) = on_page(figure, box.intervalx, box.intervaly[::-1])
-        if right - left >= 1:
-            shape = f'<rect x="{left:.1f}" y="{top:.1f}" width="{right - left:.1f}" height="{bottom - top:.1f}">'
-            yield _titled(shape, text, "</rect>")
-
-
-def on_page(figure: Figure, x: Place, y: Place) -> tuple[Place, Place]:
-    """Return (x, y) in points from the upper left of the SVG, of a point in pixels from the figure's lower left.
-
-    `x` and `y` are numbers, or arrays of several points.
-    """
-    scale = POINTS_A_INCH / figure.dpi
-    return x * scale, figure.get_figheight() * POINTS_A_INCH - y * scale
-
-
-def _titled(start: str, text: str, end: str) -> Markup:
-    """Return an SVG element, from its tags `start` and `end`, with an escaped title (tooltip)."""
-    return Markup(f"{start}<title>{escape(' '.join(text.split()))}</title>{end}")
 
 
 class ExportError(ValueError):
@@ -318,74 +256,6 @@ def flat(mapping: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
 def _item(value: Any) -> str:
     """Return a value as text; a mapping as "name value name value"."""
     return " ".join(f"{name} {one}" for name, one in flat(value)) if isinstance(value, Mapping) else str(value)
-
-
-TEXT: dict[Any, Any] = {"svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans", "Verdana"]}
-"""Text in an SVG is text: it can be read aloud, searched and copied, and a chart has a quarter of the size. Where the
-first font is missing the second one has the same width."""
-
-
-def save(figure: Figure, path: Path) -> None:
-    """Write the figure to a file as SVG or PNG, by the suffix; equal pictures give equal bytes."""
-    if path.suffix != ".svg":
-        with atomic_files.replacing(path) as new:
-            figure.savefig(new, dpi=150)
-        return
-    buffer = io.StringIO()
-    with matplotlib.rc_context({"svg.hashsalt": path.stem, **TEXT}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
-    atomic_files.write(path, _with_short_numbers(buffer.getvalue()))
-
-
-def _with_short_numbers(svg: str) -> str:
-    """Return an SVG whose coordinates have at most two decimals.
-
-    >>> _with_short_numbers('<path d="M 0.123456 12.5 "/>')
-    '<path d="M 0.12 12.5 "/>'
-    """
-    places = r'((?<= d=")[^"]*|(?<= x=")[^"]*|(?<= y=")[^"]*|(?<=translate\()[^)]*)'
-    texts = re.split(places, svg)
-    pieces = re.split(r"(-?\d+\.\d{3,})", "\0".join(texts[1::2]))
-    pieces[1::2] = [f"{float(number):.2f}".rstrip("0").rstrip(".") for number in pieces[1::2]]
-    texts[1::2] = "".join(pieces).split("\0")
-    return "".join(texts)
-
-
-def is_drawn(figure: Figure) -> bool:
-    """Return whether the figure has visible axes, rather than only a message."""
-    return any(axes.axison for axes in figure.axes)
-
-
-def _svg_of(figure: Figure, place: str) -> str:
-    """Return the figure as a file of SVG, whose ids `place` makes its own."""
-    buffer = io.StringIO()
-    unsigned = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-    engine = figure.get_layout_engine()
-    with matplotlib.rc_context({"svg.hashsalt": place, **TEXT}):
-        if engine is not None:
-            engine.execute(figure)
-        figure.set_layout_engine(None)  # with an engine Matplotlib draws each figure twice, the first time for it
-        try:
-            figure.savefig(buffer, format="svg", transparent=True, metadata=unsigned)
-        finally:
-            figure.set_layout_engine(engine)
-    return buffer.getvalue()
-
-
-def inline(figure: Figure, place: str, heading: str, sentence: str) -> Markup:
-    """Return the figure as an <svg> element for a page with several: ids prefixed by `place`, tooltips added.
-
-    `heading` and `sentence` become its title and description for screen readers.
-    """
-    text = _with_short_numbers(_svg_of(figure, place))
-    text = re.sub(r"<!--.*?-->", "", text[text.index("<svg") :], flags=re.DOTALL)
-    used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', text))
-    text = re.sub(r' id="([^"]*)"', lambda found: f' id="{place}-{found[1]}"' if found[1] in used else "", text)
-    text = re.sub(r'(href="#|url\(#)', rf"\g<1>{place}-", text)
-    start, rest = text[: text.rindex("</svg>")].split(">", 1)
-    named = f' class="chart" role="img" aria-labelledby="{place}-title {place}-desc"'
-    described = f'<title id="{place}-title">{escape(heading)}</title><desc id="{place}-desc">{escape(sentence)}</desc>'
-    return Markup(f"{start}{named}>{described}{rest}{tooltips(figure)}</svg>")
 
 
 # A comparison of two runs as Markdown for a pull request.

@@ -30,12 +30,11 @@ from workbench.analysis.verdict_text import MEASURES
 from workbench.plots import interactive as live
 from workbench.plots.style import NAMES_OF_BARS
 from workbench.reports import page, report_tables
+from workbench.reports.chart_svg import inline, is_drawn
 from workbench.reports.page import (
     LONGEST,
     ExportError,
     Table,
-    inline,
-    is_drawn,
     table_of,
     templates,
     written,

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from workbench import atomic_files, plots, store
 from workbench.analysis import configurations
-from workbench.reports import export, page, private_paths, report
+from workbench.reports import chart_svg, export, private_paths, report
 from workbench.reports.export import ExportError
 from workbench.sweeps import run_folder
 
@@ -33,7 +33,7 @@ def write_charts(profile: Mapping[str, Any], folder: str | Path) -> list[Path]:
         plots.draw(name, frame, figure)
         for kind in FORMATS:
             written.append(folder / f"{name.replace('_', '-')}.{kind}")
-            page.save(figure, written[-1])
+            chart_svg.save(figure, written[-1])
     return written
 
 
@@ -89,8 +89,8 @@ def _charts(run: Path, folder: Path, name: str) -> list[Path]:
     for chart, frame, controls in report.charts_of(rows):
         figure = Figure(figsize=report.FIGURE_INCHES, facecolor="white")
         plots.draw(chart, frame, figure, **controls)
-        if page.is_drawn(figure):
+        if chart_svg.is_drawn(figure):
             group = re.sub(r"\W+", "-", controls.get("group", "")).strip("-").lower() if are_several else ""
             files.append(folder / ("-".join(filter(None, (name, chart, group))) + ".svg"))
-            page.save(figure, files[-1])
+            chart_svg.save(figure, files[-1])
     return files

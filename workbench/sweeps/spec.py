@@ -34,6 +34,7 @@ from workbench.ops.products import ENGINES
 from workbench.ops.products.methods import METHODS
 from workbench.option_text import Options, read_options
 from workbench.settings import Setting
+from workbench.sweeps import source_digests
 from workbench.training import Setup
 
 
@@ -476,9 +477,8 @@ def source_hash(configuration: Configuration, code: closure.Code | None = None) 
 
     `code` is the import graph to use, by default that of the installed package.
     """
-    return (code or closure.installed_code()).digest(
-        roots_of(configuration), _excluded_modules(configuration), configuration.device == "cuda"
-    )
+    parts = roots_of(configuration), _excluded_modules(configuration), configuration.device == "cuda"
+    return code.digest(*parts) if code else source_digests.digest(*parts)
 
 
 def _excluded_modules(configuration: Configuration) -> frozenset[str]:
