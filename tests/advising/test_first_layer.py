@@ -184,7 +184,12 @@ def test_an_unknown_optimizer_lists_the_known_ones_and_labels_are_needed():
         wb.advise(drawn().x, model=deep())
 
 
-KERAS = (("deep", "sgd", False), ("branched", "adam", False), ("branched", "adam", True), ("compiled", None, False))
+KERAS = (
+    ("deep", "sgd", False),
+    pytest.param("branched", "adam", False, marks=pytest.mark.exhaustive),
+    ("branched", "adam", True),
+    ("compiled", None, False),
+)
 
 
 def keras_model(name):

@@ -67,6 +67,7 @@ def test_every_way_trains_as_the_definition_says(name, classes):
 
 
 @pytest.mark.filterwarnings("ignore")  # of frameworks about their own code, such as sparse tensors in beta state
+@pytest.mark.covering(targets=lambda case: {case["name"], case["classes"]})
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("name", names())
 def test_the_lines_to_paste_run(name, classes):

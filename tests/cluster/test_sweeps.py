@@ -114,7 +114,10 @@ def test_a_worker_more_on_a_host_is_not_used_and_a_host_that_joins_is(scheduler,
     assert "b" in {row["machine"] for row in rows}
 
 
-@pytest.mark.parametrize(("fault", "at"), [("dies", 0), ("dies", 3), ("is halted", 3), ("raises", 3)])
+@pytest.mark.parametrize(
+    ("fault", "at"),
+    [("dies", 0), pytest.param("dies", 3, marks=pytest.mark.exhaustive), ("is halted", 3), ("raises", 3)],
+)
 def test_what_a_lost_worker_had_is_measured_by_another(scheduler, tmp_path, fault, at):
     state, rows = on(scheduler, tmp_path, ("a",), ("b", fault, at))
     assert state.state == "finished"
@@ -137,7 +140,7 @@ def test_without_a_worker_left_the_sweep_has_failed_and_goes_on_when_started_aga
     assert state.reused == len(rows) - TRIALS
 
 
-@pytest.mark.faults(2, 20)
+@pytest.mark.faults(1, 20)
 def test_whoever_is_killed_or_halted_and_when_no_row_is_lost(tmp_path, fault_seed, monkeypatch):
     """A worker at a trial, by itself or struck from outside, or the scheduler; the next start does the rest."""
     drawn = random.Random(fault_seed)

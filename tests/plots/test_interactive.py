@@ -23,6 +23,7 @@ def described(name, frame, **controls):
     return figure, interactive.describe(figure)
 
 
+@pytest.mark.covering(targets=lambda case: {case["name"], case["records"]})
 @pytest.mark.parametrize(("rows", "name", "records"), PICTURES)
 def test_each_chart_of_one_plot_is_described_and_each_name_is_listed_once(rows, name, records):
     figure, chart = described(name, frame_of(records))

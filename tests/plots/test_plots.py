@@ -165,6 +165,7 @@ def apart(boxes, low, high):
     return all(first[1] <= second[0] for first, second in pairwise(edges))
 
 
+@pytest.mark.covering(targets=lambda case: {(case["name"], case["size"]), case["records"]})
 @pytest.mark.parametrize(("rows", "name", "records"), PICTURES)
 @pytest.mark.parametrize("size", [(4.2, 5.2), (12.8, 7.2)], ids=["420 px", "1,280 px"])
 def test_a_plot_has_most_of_its_picture_and_its_texts_are_apart(rows, name, records, size):

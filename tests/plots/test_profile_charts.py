@@ -30,6 +30,7 @@ def drawn(name, dataset, inches=(9, 5.4)):
     return figure, sentence
 
 
+@pytest.mark.covering(targets=lambda case: {case["name"], case["kind"], case["inches"]})
 @pytest.mark.parametrize("name", plots.names("profile"))
 @pytest.mark.parametrize("kind", SETS)
 @pytest.mark.parametrize("inches", [(9, 5.4), (5.6, 4)])
