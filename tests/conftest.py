@@ -22,11 +22,12 @@ collect_ignore = ["support", "mutants"]
 """Helpers: collected as tests, the emulator among them would be there twice."""
 
 LONGEST = (
-    *("kernels/kernels", "kernels/dense_epochs", "kernels/epochs", "training/epoch_calls", "panels/browser"),
-    *("project/notebooks", "front_door/rows", "training/dense_epochs", "gpu/gpu_emulated", "benchmarks/fair"),
-    *("front_door/docs", "sweeps/sweep", "front_door/sweep", "bridges/sklearn", "command/cli"),
-    *("project/input_validation", "cluster/sweeps", "benchmarks/bench", "kernels/dual_dense"),
-    *("golden/golden", "reports/report", "examples/examples"),
+    *("kernels/kernels", "kernels/dense_epochs", "kernels/epochs", "training/epoch_calls", "project/notebooks"),
+    *("panels/browser", "gpu/gpu_emulated", "plots/plots", "training/dense_epochs", "cluster/sweeps"),
+    *("benchmarks/fair", "reports/report_browser", "project/site", "front_door/rows", "front_door/docs"),
+    *("panels/start", "sweeps/sweep", "files/hostile_files", "bridges/sklearn", "command/cli", "front_door/sweep"),
+    *("project/input_validation", "benchmarks/bench", "kernels/dual_dense", "golden/golden", "reports/report"),
+    *("examples/examples", "kernels/cold_starts"),
 )
 """The files of tests that take longest, by folder and what they are about, in the order to start: the last to end ends
 the run.
