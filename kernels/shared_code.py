@@ -25,14 +25,16 @@ from kernels.code_cache import locked
 OFTEN = 2
 """Loads of a version by processes of the server after which the server loads it, too."""
 BYTES_REPORTS = 2**20
+"""Bytes of reports that the server reads at a time."""
 
 
 def share_loaded_code() -> bool:
-    """Have this process load code for those that it forks; return whether it will, which takes a usual layer.
+    """Load compiled code in this process for the processes that it forks; return whether it will.
 
-    Call it once. Reports that the pipe has no room for are dropped.
+    It will not with a threading layer that Numba chooses only while loading it. Call it once. Reports that the pipe has
+    no room for are dropped.
     """
-    if numba_internals.config.THREADING_LAYER not in threads.LAYERS:  # one that is chosen as it is loaded
+    if numba_internals.config.THREADING_LAYER not in threads.LAYERS:
         return False
     reading, writing = os.pipe()
     for end in (reading, writing):

@@ -47,8 +47,9 @@ def smaller(name: str) -> str:
     return text
 
 
-ALONE = ("sweep_and_plot.py",)
-"""The script that has a separate process, as users have it; the others run in this one, which has their libraries."""
+ALONE = ("own_file.py", "sweep_and_plot.py")
+"""Scripts that measure in further processes, which import the script: they have a process of their own, as users have
+it. The others run in this one, which has their libraries."""
 
 
 @pytest.fixture
@@ -75,9 +76,9 @@ def run(tmp_path, monkeypatch, capsys):
 
     def call(name: str, *words: object) -> str:
         Path(name).write_text(smaller(name), encoding="utf-8")
-        printed, told = (alone if name in ALONE else here)(name, *words)
-        assert "Warning" not in told
-        assert ("of disk" in told) == ("sweep" in name), "a sweep says beforehand what it takes"
+        printed, errors = (alone if name in ALONE else here)(name, *words)
+        assert "Warning" not in errors
+        assert ("of disk" in errors) == ("sweep" in name), "a sweep says beforehand what it takes"
         return printed
 
     monkeypatch.chdir(tmp_path)

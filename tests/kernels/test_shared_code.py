@@ -45,7 +45,7 @@ print(json.dumps({"works": works, "is_started": numba_internals.is_layer_loaded(
 """
 
 
-def told(code: str) -> dict:
+def output_of(code: str) -> dict:
     """What a fresh interpreter prints at last, as JSON."""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not done.stderr
@@ -53,7 +53,7 @@ def told(code: str) -> dict:
 
 
 def test_what_two_processes_have_loaded_the_others_have_from_the_server_which_starts_no_thread():
-    found = told(SERVER + WORK)
+    found = output_of(SERVER + WORK)
     _, second, _, *others = found["works"]  # the first one may have compiled it
     assert all(work["right"] and work["threads"] == 2 for work in found["works"])
     assert len(second["from_disk"]) > 2
@@ -79,6 +79,6 @@ print(json.dumps({"is_same": first[0] == last, "noted": [str(warning.message) fo
 
 def test_code_that_is_gone_from_disk_is_compiled_again_and_a_warning_says_so(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    found = told(SERVER + GONE)
+    found = output_of(SERVER + GONE)
     assert found["is_same"]
     assert "Compiled code is not shared: " in found["noted"][0]

@@ -127,6 +127,8 @@ def write_report(
     run without records, which is an error otherwise. Texts that a spreadsheet would run begin with an apostrophe in a
     .csv if `quote_formulas`; else a warning names them. ExportError for another suffix.
     """
+    from workbench.reports import report  # imports Matplotlib, which reading a run does not need
+
     paths = _paths(runs)
     path = Path(out) if out is not None else _path_next_to(paths[0], "report.md" if markdown else "report.html")
     kind = ".md" if markdown else path.suffix.lower()
@@ -137,8 +139,6 @@ def write_report(
         return _write_frame(store.frame() if is_empty else frame_of(paths), path, quote_formulas)
     frame = store.frame() if is_empty else answer_frame_of(paths)
     given = _given(paths) | {"predicted": predicted}
-    from workbench.reports import report  # with Matplotlib, which half of all sweeps need not load
-
     if kind == ".md":
         return report.markdown(frame, path, **given)
     return report.html(frame, path, interactive=interactive, **given)
