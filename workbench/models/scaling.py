@@ -24,7 +24,7 @@ from typing import Any, final
 
 import numpy as np
 
-from workbench.formats.compressed import index_dtype
+from workbench.formats.compressed import assemble, index_dtype
 
 UNLIKE = 30
 """Ratio of the root mean squares of two columns' entries from which on dual ascent hardly moves the smaller one."""
@@ -112,14 +112,13 @@ class Scaling:
         scales = self.scales
         if not len(self.moved) and (scales == 1).all():
             return x
-        made = x.astype(np.float64)
+        made = x
         if self.center is not None and len(self.moved):
-            made = _shifted(made, self.center)
+            made = _shifted(x.astype(np.float64), self.center)
         if isinstance(made, np.ndarray):
-            made /= scales
-        elif self.scale is not None:
-            made.data /= scales[made.indices]
-        return made.astype(x.dtype)
+            return (made / scales).astype(x.dtype)
+        data = made.data if self.scale is None else made.data / scales[made.indices]
+        return assemble(made.format, made.indptr, made.indices, data.astype(x.dtype), made.shape)
 
     def targets(self, y: np.ndarray, dtype: Any = None) -> np.ndarray:
         """Return targets [R, N] shifted and scaled, in `dtype` or their own; themselves if nothing changes."""
