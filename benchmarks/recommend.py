@@ -3,7 +3,7 @@
 Each side runs in separate processes, in turns, on the same sets, which are synthetic and fixed by a seed: genres of
 items, Zipf within a genre, users with a few of them. Both reach a loss that is computed here, in float64, from their
 factors; recall at 20 is that of entries held out. The library is asked with one BLAS thread and its own threads, as it
-advises. What the machine does besides slows both sides down alike.
+advises. The machine should be idle: its load is in the records.
 """
 
 import json
@@ -23,11 +23,22 @@ SETS = {
     "10,000 users x 8,000 items": (10_000, 8_000, 20, 1),
     "30,000 users x 41,000 items": (30_000, 41_000, 11, 2),
     "60,000 users x 15,000 items": (60_000, 15_000, 47, 3),
+    "1,000,000 users x 100,000 items": (1_000_000, 100_000, 12, 5),
 }
 """Users, items, mean entries of a user, seed."""
-FACTORS = (32, 64, 128, 256)
+FACTORS = {
+    "10,000 users x 8,000 items": (16, 32, 64, 128, 256, 512),
+    "30,000 users x 41,000 items": (32, 64, 128, 256),
+    "60,000 users x 15,000 items": (32, 64, 128, 256),
+    "1,000,000 users x 100,000 items": (32, 64),
+}
+"""Numbers of factors by set."""
+FACTORS_OF_A_FILE = (32, 64, 128, 256)
 SIDES = ("workbench", "implicit cg", "implicit cholesky")
-ALPHA, REGULARIZATION, STEPS = 10.0, 1.0, 3
+ALPHA, REGULARIZATION, STEPS = 10.0, 50.0, 3
+"""Confidence of an entry; the regularization of the best recall of 1, 10, 50, 200; steps of conjugate gradients."""
+MOST_USERS = 5_000
+"""Users whose lists the recall is of."""
 GENRES = 40
 RECORDS, PAGE = "bench-recommend.jsonl", "bench-recommend.md"
 
@@ -55,6 +66,21 @@ def draw_set(users: int, items: int, mean: int, seed: int) -> tuple[Any, Any]:
     return parts[0], parts[1]
 
 
+def set_of(name: str) -> tuple[Any, Any]:
+    """Return (entries to train on, a tenth held out) of a set of `SETS`, or of a file of entries [users, items]."""
+    if name in SETS:
+        return draw_set(*SETS[name])
+    entries = scipy.sparse.load_npz(name).tocoo()
+    is_held = np.random.default_rng(0).random(entries.nnz) < 0.1
+    parts = [
+        scipy.sparse.csr_matrix(
+            (np.ones(kept.sum(), np.float32), (entries.row[kept], entries.col[kept])), shape=entries.shape
+        )
+        for kept in (~is_held, is_held)
+    ]
+    return parts[0], parts[1]
+
+
 def loss_of(matrix: Any, x: np.ndarray, y: np.ndarray) -> float:
     """Return the loss of implicit feedback with confidence ALPHA where there is an entry, in float64."""
     x, y = x.astype(float), y.astype(float)
@@ -66,15 +92,18 @@ def loss_of(matrix: Any, x: np.ndarray, y: np.ndarray) -> float:
     return total
 
 
-def recall_of(matrix: Any, held: Any, x: np.ndarray, y: np.ndarray, most: int = 1000) -> float:
+def recall_of(matrix: Any, held: Any, x: np.ndarray, y: np.ndarray, most: int = MOST_USERS) -> float:
     """Return recall at 20 of the entries held out, over the first `most` users that have some."""
-    rows = np.flatnonzero(np.diff(held.indptr))[:most]
-    scores = x[rows] @ y.T
-    taken = matrix[rows].tocoo()
-    scores[taken.row, taken.col] = -np.inf
-    best = np.argpartition(-scores, 20, axis=1)[:, :20]
-    hits = np.asarray(held[rows].todense())[np.arange(len(rows))[:, None], best].sum(axis=1)
-    return float(np.mean(hits / np.minimum(20, np.diff(held.indptr)[rows])))
+    users = np.flatnonzero(np.diff(held.indptr))[:most]
+    shares: list[float] = []
+    for rows in np.array_split(users, max(len(users) * len(y) // 2**25, 1)):
+        scores = x[rows] @ y.T
+        taken = matrix[rows].tocoo()
+        scores[taken.row, taken.col] = -np.inf
+        best = np.argpartition(-scores, 20, axis=1)[:, :20]
+        hits = held[rows].toarray()[np.arange(len(rows))[:, None], best].sum(axis=1)
+        shares.extend(hits / np.minimum(20, np.diff(held.indptr)[rows]))
+    return float(np.mean(shares))
 
 
 class Laps:
@@ -109,7 +138,7 @@ def reset_peak() -> None:
 
 def measure(side: str, name: str, factors: int, iterations: int, threads: int) -> dict[str, Any]:
     """Return the record of one process: seconds of each iteration, recall after it, loss, seconds of lists, memory."""
-    matrix, held = draw_set(*SETS[name])
+    matrix, held = set_of(name)
     laps, recalls, bytes_peak = Laps(), [], None
     if side == "workbench":
         from kernels import threads as of_kernels
@@ -167,7 +196,7 @@ def measure(side: str, name: str, factors: int, iterations: int, threads: int) -
         laps.end()
     size = matrix.data.nbytes + matrix.indices.nbytes + matrix.indptr.nbytes
     return {
-        "suite": "recommend", "side": side, "set": name, "entries": int(matrix.nnz), "factors": factors,
+        "suite": "recommend", "side": side, "set": name_of(name), "entries": int(matrix.nnz), "factors": factors,
         "threads": threads, "seconds": laps.wall[:-1], "seconds_cpu": laps.cpu[:-1], "recall": recalls,
         "loss": loss_of(matrix, x, y), "seconds_lists": laps.wall[-1], "seconds_cpu_lists": laps.cpu[-1],
         "bytes_peak": bytes_peak, "bytes_data_and_factors": 2 * size + x.nbytes + y.nbytes,
@@ -197,8 +226,8 @@ def measure_ease(items: int, threads: int) -> dict[str, Any]:
         other.end()
     error = float(np.abs(weights - expected).max())
     return {
-        "suite": "ease", "items": items, "entries": int(matrix.nnz), "threads": threads, "seconds": own.cpu,
-        "seconds_numpy": other.cpu, "error": error, "load": os.getloadavg()[0],
+        "suite": "ease", "items": items, "entries": int(matrix.nnz), "threads": threads, "seconds": own.wall,
+        "seconds_numpy": other.wall, "error": error, "load": os.getloadavg()[0],
     }  # fmt: skip
 
 
@@ -214,12 +243,20 @@ def in_process(python: str, *words: object) -> dict[str, Any]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def records(python: str, sets: list[str], factors: tuple[int, ...], rounds: int, threads: int) -> Iterator[dict]:
-    """Yield the records of all sides, in turns; `python` is that of the environment that has the library implicit."""
-    for name in sets:
-        for width in factors:
+def name_of(name: str) -> str:
+    """Return the name of a set on a page: that of a file without its folder."""
+    return name if name in SETS else Path(name).stem
+
+
+def records(python: str, factors: dict[str, tuple[int, ...]], rounds: int, threads: int) -> Iterator[dict]:
+    """Yield the records of all sides, in turns, for the numbers of factors of each set.
+
+    `python` is that of the environment that has the library implicit.
+    """
+    for name, widths in factors.items():
+        for width in widths:
             for number in range(rounds):
-                for side in SIDES if width <= 64 and name == next(iter(sets)) else SIDES[:2]:
+                for side in SIDES if width <= 64 and name == next(iter(SETS)) else SIDES[:2]:
                     own = sys.executable if side == "workbench" else python
                     yield in_process(own, side, name, width, 8, threads) | {"round": number}
 
@@ -233,37 +270,33 @@ def stamped(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def seconds_to(record: dict, level: float) -> float:
-    """Return the processor seconds of training until the recall is `level`, infinity if it never is."""
-    for number, recall in enumerate(record["recall"]):
-        if recall >= level:
-            return float(sum(record["seconds_cpu"][: number + 1]))
-    return float("inf")
+    """Return the seconds of training until the recall is `level`, which it is in some iteration."""
+    first = next(number for number, recall in enumerate(record["recall"]) if recall >= level)
+    return float(sum(record["seconds"][: first + 1]))
 
 
 def ratios(found: list[dict]) -> list[dict[str, Any]]:
     """Return a line for each set and number of factors: what the library's fastest side takes, divided by ours."""
     lines = []
     known = [record for record in found if record.get("suite") == "recommend" and "error" not in record]
-    for name, width in dict.fromkeys((record["set"], record["factors"]) for record in known):
-        of = {side: [r for r in known if (r["side"], r["set"], r["factors"]) == (side, name, width)] for side in SIDES}
+    for key in dict.fromkeys((record["set"], record["factors"], record["threads"]) for record in known):
+        rows = [record for record in known if (record["set"], record["factors"], record["threads"]) == key]
+        of = {side: [record for record in rows if record["side"] == side] for side in SIDES}
         own, cg = of[SIDES[0]], of[SIDES[1]]
         if not own or not cg:
             continue
-        best = max(max(record["recall"]) for group in of.values() for record in group)
-        reached = {side: [seconds_to(record, 0.99 * best) for record in group] for side, group in of.items()}
-        times = {side: median(each) for side, each in reached.items() if each and float("inf") not in each}
-        others = [value for side, value in times.items() if side != SIDES[0]]
+        level = 0.99 * min(max(record["recall"]) for record in rows)
+        reached = {side: median(seconds_to(r, level) for r in group) for side, group in of.items() if group}
+        other = min(seconds for side, seconds in reached.items() if side != SIDES[0])
         lines.append(
             {
-                "set": name, "factors": width, "entries": own[0]["entries"], "iterations": len(own[0]["seconds"]),
-                "seconds": median(s for r in own for s in r["seconds_cpu"]),
-                "ratio": median(s for r in cg for s in r["seconds_cpu"])
-                / median(s for r in own for s in r["seconds_cpu"]),
+                "set": key[0], "factors": key[1], "threads": key[2], "entries": own[0]["entries"],
+                "seconds": median(s for r in own for s in r["seconds"]),
+                "ratio": median(s for r in cg for s in r["seconds"]) / median(s for r in own for s in r["seconds"]),
                 "loss": median(r["loss"] for r in own) / median(r["loss"] for r in cg),
-                "recall": max(own[0]["recall"]), "recall_other": max(cg[0]["recall"]),
-                "ratio_reach": min(others) / times[SIDES[0]] if others and SIDES[0] in times else None,
-                "ratio_lists": median(r["seconds_cpu_lists"] for r in cg)
-                / median(r["seconds_cpu_lists"] for r in own),
+                "recall": max(max(r["recall"]) for r in own), "recall_other": max(max(r["recall"]) for r in cg),
+                "ratio_reach": other / reached[SIDES[0]],
+                "ratio_lists": median(r["seconds_lists"] for r in cg) / median(r["seconds_lists"] for r in own),
                 "memory": median(r["bytes_peak"] / r["bytes_data_and_factors"] for r in own),
                 "load": max(r["load"] for r in own + cg),
             }
@@ -273,27 +306,28 @@ def ratios(found: list[dict]) -> list[dict[str, Any]]:
 
 def page(found: list[dict], command: str) -> str:
     """Return the page of the records, in Markdown."""
-    lines, shown = ratios(found), lambda value: "never" if value is None else f"{value:.2f}"
+    lines = ratios(found)
     out = ["# Recommenders: alternating least squares and the library implicit", ""]
     if lines:
         all_ratios = [line["ratio"] for line in lines]
         out += [
-            "Times are processor seconds, as other programs ran; the records have those of the clock, too.",
+            "Times are those of the clock; the records have processor seconds, too.",
             "",
             f"An iteration: the library's conjugate gradients take {geometric_mean(all_ratios):.2f} times our time "
             f"(geometric mean; from {min(all_ratios):.2f} to {max(all_ratios):.2f}).",
             "",
-            "Loss: ours divided by theirs after the same iterations. Reach: seconds to 99 % of the best recall at 20, "
-            "of the library's faster solver, divided by ours; never: ours or theirs did not (recall is known "
-            "to about 0.005). Memory: peak above that before, divided by the data in both orders and the factors.",
+            "Loss: ours divided by theirs after the same iterations. Recall: the best at 20 of all iterations, ours "
+            "and theirs. Reach: seconds until the recall is 99 % of the lowest of these, of the library's faster "
+            "solver, divided by ours. Lists: the best 20 items of all users, theirs divided by ours. Memory: peak "
+            "above that before, divided by the data in both orders and the factors.",
             "",
-            "| set | entries | factors | iterations | s each | ratio | loss | recall, its | reach | lists | memory |",
+            "| set | entries | factors | threads | s each | ratio | loss | recall, its | reach | lists | memory |",
             "|---|---|---|---|---|---|---|---|---|---|---|",
         ]
         out += [
-            f"| {e['set']} | {e['entries']:,} | {e['factors']} | {e['iterations']} | {e['seconds']:.3g} | "
+            f"| {e['set']} | {e['entries']:,} | {e['factors']} | {e['threads']} | {e['seconds']:.3g} | "
             f"{e['ratio']:.2f} | {e['loss']:.4f} | {e['recall']:.3f}, {e['recall_other']:.3f} | "
-            f"{shown(e['ratio_reach'])} | {e['ratio_lists']:.2f} | {e['memory']:.2f} |"
+            f"{e['ratio_reach']:.2f} | {e['ratio_lists']:.2f} | {e['memory']:.2f} |"
             for e in lines
         ]
     for record in found:
@@ -315,17 +349,20 @@ def page(found: list[dict], command: str) -> str:
     return "\n".join(out)
 
 
-def run(folder: Path, python: str, rounds: int, quick: bool, threads: int) -> Path:
+def run(folder: Path, python: str, rounds: int, quick: bool, threads: int, entries: Path | None = None) -> Path:
     """Measure all sides, append the records to a folder of results, and write and return their page."""
     folder.mkdir(parents=True, exist_ok=True)
-    sets, factors = (list(SETS)[:1], FACTORS[:2]) if quick else (list(SETS), FACTORS)
+    factors: dict[str, tuple[int, ...]] = {next(iter(SETS)): (32, 64)} if quick else FACTORS
+    if entries is not None:
+        factors = {str(entries): FACTORS_OF_A_FILE}
     path = folder / RECORDS
     with path.open("a", encoding="utf-8") as file:
-        for record in records(python, sets, factors, rounds, threads):
+        for record in records(python, factors, rounds, threads):
             file.write(json.dumps(stamped(record)) + "\n")
             file.flush()
-        record = in_process(sys.executable, "ease", 1_000 if quick else 10_000, threads)
-        file.write(json.dumps(stamped(record)) + "\n")
+        if entries is None:
+            record = in_process(sys.executable, "ease", 1_000 if quick else 10_000, threads)
+            file.write(json.dumps(stamped(record)) + "\n")
     found = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     text = page(found, f"python -m benchmarks recommend --folder {folder}")
     (folder / PAGE).write_text(text, encoding="utf-8")

@@ -39,6 +39,7 @@ def recommend(
     rounds: Annotated[int, typer.Option(min=1)] = 1,
     quick: bool = False,
     threads: Annotated[int, typer.Option(min=1)] = 1,
+    entries: Path | None = None,
 ) -> None:
     """Time factors of what users took, and EASE, against the library implicit and NumPy, at an equal loss.
 
@@ -54,6 +55,8 @@ def recommend(
         One set and few factors.
     threads
         Threads allowed.
+    entries
+        An .npz of SciPy, users x items, that is measured in place of the generated sets.
 
     Examples
     --------
@@ -61,7 +64,7 @@ def recommend(
     """
     from benchmarks import recommend as measured
 
-    echo(measured.run(folder, python, rounds, quick, threads))
+    echo(measured.run(folder, python, rounds, quick, threads, entries))
 
 
 @bench.command("report")

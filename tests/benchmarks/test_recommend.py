@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from benchmarks import recommend
 from workbench.recommend import als
@@ -21,6 +22,16 @@ def test_a_set_is_the_same_each_time_and_holds_a_tenth_out(small):
     assert 0.05 < held.nnz / (one.nnz + held.nnz) < 0.15
 
 
+def test_a_file_of_entries_is_a_set_with_a_tenth_held_out(tmp_path):
+    entries = scipy.sparse.random(300, 200, 0.1, "csr", random_state=2)
+    scipy.sparse.save_npz(tmp_path / "taken.npz", entries)
+    one, held = recommend.set_of(str(tmp_path / "taken.npz"))
+    assert one.multiply(held).nnz == 0
+    assert ((one + held) != (entries != 0)).nnz == 0
+    assert 0.05 < held.nnz / entries.nnz < 0.15
+    assert recommend.name_of(str(tmp_path / "taken.npz")) == "taken"
+
+
 def test_its_loss_is_that_of_the_training(small):
     matrix, _ = recommend.draw_set(*recommend.SETS["small"])
     weights = als.weights_of("implicit", "given", recommend.ALPHA)
@@ -36,15 +47,19 @@ def test_our_side_is_measured_and_compared(small):
     assert own["recall"][-1] > 20 / 200
     other = own | {
         "side": "implicit cg",
-        "seconds_cpu": [3 * s for s in own["seconds_cpu"]],
+        "seconds": [3 * s for s in own["seconds"]],
         "loss": own["loss"] * 1.01,
     }
     (line,) = recommend.ratios([own, other, {"suite": "recommend", "side": "x", "error": "no implicit"}])
     assert line["ratio"] == pytest.approx(3)
     assert line["ratio_reach"] == pytest.approx(3)
     assert line["loss"] == pytest.approx(1 / 1.01)
-    never = other | {"recall": [0.0, 0.0, 0.0]}
-    assert recommend.ratios([own, never])[0]["ratio_reach"] is None
+    late = other | {"recall": [0.0, 0.0, max(own["recall"])]}
+    first = next(number for number, recall in enumerate(own["recall"]) if recall >= 0.99 * max(own["recall"]))
+    reach = sum(late["seconds"]) / sum(own["seconds"][: first + 1])
+    assert recommend.ratios([own, late])[0]["ratio_reach"] == pytest.approx(reach)
+    more_threads = [record | {"threads": 2} for record in (own, other)]
+    assert [line["threads"] for line in recommend.ratios([own, other, *more_threads])] == [1, 2]
     text = recommend.page([own, other], "python -m benchmarks recommend")
     assert "take 3.00 times our time" in text
 
