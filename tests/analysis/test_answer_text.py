@@ -11,10 +11,10 @@ from tests.support.rows import DENSE, SPARSE
 from workbench import store
 from workbench.analysis import answer_text, breakeven, formatting
 from workbench.analysis.answers import answer_of, letters_of, training_seconds
-from workbench.analysis.compare import HOLDS_ONE, LARGER_BUDGET, PREDICTED, REMEDY, Contest
+from workbench.analysis.compare import BOUNDED, HOLDS_ONE, LARGER_BUDGET, PREDICTED, REMEDY, Contest
 from workbench.analysis.configurations import line_key
 from workbench.analysis.formatting import Ratio
-from workbench.analysis.verdict_text import contest_clause
+from workbench.analysis.verdict_text import contest_clause, format_ratio
 
 QUICK = replace(SPARSE, gradient="fused", update="lazy", fixed=5e-5, slope=0.06)
 SLOW = replace(SPARSE, engine="vendor", gradient="dense", fixed=3e-4, slope=0.3)
@@ -196,6 +196,7 @@ def test_densities_have_a_line_each_with_letters_and_verdicts():
     assert first.sparse.startswith("✓ S1 ")
     assert last.dense.startswith("✓ D1 ")
     assert (first.time.partition(",")[0], last.time.partition(",")[0]) == ("sparse", "dense")
+    assert [float(first.ratios[0].split(" to ")[0]) > 1, float(last.ratios[0].split(" to ")[1]) < 1] == [True, True]
     assert text.break_even == f"The faster side changes {breakeven(store.frame(made.sweep()))[0].place}."
 
 
@@ -208,6 +209,20 @@ def test_caveats_name_worse_models_dense_arrays_failures_and_hashed_columns():
     assert any("There are 2 groups of settings" in one for one in caveats)
     hashed = "The words of the column review are hashed into 65,536 buckets; some share one."
     assert list(text_of(made.sweep(hashed=hashed)).caveats).count(hashed) == 1
+
+
+def test_a_ratio_in_a_column_is_an_interval_or_a_bound():
+    ratio = Ratio(5.0, 4.0, 6.2, 4, 0, 0.99)
+    contest = Contest(0.1, {}, {}, "sparse", ratio)
+    assert format_ratio(contest) == "4 to 6.2"
+    assert format_ratio(contest._replace(source=BOUNDED)) == "≥ 4"
+    assert format_ratio(contest._replace(ratio=ratio._replace(high=np.inf))) == "≥ 4"
+    below = contest._replace(verdict="dense", ratio=Ratio(0.3, 0.2, 0.41, 4, 0, 0.01))
+    assert format_ratio(below._replace(source=BOUNDED)) == "≤ 0.41"
+    assert format_ratio(below._replace(ratio=below.ratio._replace(low=0.0))) == "≤ 0.41"
+    undecided = contest._replace(verdict="inconclusive", ratio=Ratio(1.1, 0.5, 2.4, 2, 2, 0.6))
+    assert format_ratio(undecided) == "0.5 to 2.4"
+    assert format_ratio(contest._replace(ratio=None)) == "sparse"
 
 
 BESIDE_ONE = re.compile(r"1\.0\d|0\.99\d")

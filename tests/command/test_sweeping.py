@@ -145,7 +145,7 @@ def test_a_dry_run_tells_configurations_what_is_left_out_time_and_memory_and_sta
         "12 of the configurations left out: The logistic model has width 1.",
         "format = row_sparse, model = logistic: engine ours, gradient dense, update standard completed",
         f"time │ {estimate.format_time_span((24 * each, 144 * (each + most - least)))} │",
-        "Precision after 12 rounds",
+        "12 rounds can tell apart",
         "MB for the arrays of a trial",
         "runs/x",
         "measured by │ the machines of tls://node7:8786",

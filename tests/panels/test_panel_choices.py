@@ -181,7 +181,7 @@ def test_the_plan_tells_trials_configurations_and_time(here, opened):
     seconds = FIRST * configurations * least, 6 * configurations * (least + 0.8)
     assert panel.state.planned.seconds == pytest.approx(seconds)
     assert f"{FIRST * configurations} to {6 * configurations} trials; Run takes " in text(panel)
-    assert "Precision after 6 rounds" in text(panel)
+    assert "6 rounds can tell apart" in text(panel)
     assert "sparse, lazy, fused gradient; dense" in text(panel)
 
 

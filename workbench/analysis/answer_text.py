@@ -42,6 +42,7 @@ from workbench.analysis.verdict_text import (
     contest_clause,
     failure_reason,
     format_probability,
+    format_ratio,
     missing_reason,
     verdict_with_factor,
 )
@@ -54,13 +55,17 @@ MOST_NAMED = 3
 
 @dataclass(frozen=True)
 class DensityLine:
-    """One density: its label, the best of each side with its letter, and the verdicts in time and memory."""
+    """One density: its label, the best of each side with its letter, and the verdicts in time and memory.
+
+    `ratios` are the intervals of dense / sparse of both measures, short as for a column of a table.
+    """
 
     density: str
     sparse: str
     dense: str
     time: str
     memory: str
+    ratios: tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -224,6 +229,7 @@ def _lines(group: Group) -> Iterator[DensityLine]:
             _cell(group, time, time.dense),
             verdict_with_factor(time, TIME),
             verdict_with_factor(other, MEMORY) if other else "",
+            (format_ratio(time), format_ratio(other) if other else ""),
         )
 
 

@@ -144,6 +144,19 @@ def format_interval(ratio: Ratio) -> str:
     return formatting.format_span(ratio.low, ratio.high, lambda end: formatting.format_factor(end, 2))
 
 
+def format_ratio(contest: Contest) -> str:
+    """Return the interval of dense / sparse for a narrow column: "3.1 to 4", "≥ 4.4", or the side that has a result."""
+    ratio = contest.ratio
+    if ratio is None:
+        return verdict_of(contest)
+    is_bound = contest.verdict in ("sparse", "dense") and (contest.is_beside_others or contest.source == BOUNDED)
+    if math.isinf(ratio.high) or (is_bound and ratio.value > 1):
+        return f"≥ {formatting.format_factor(ratio.low, 2)}"
+    if ratio.low <= 0 or is_bound:
+        return f"≤ {formatting.format_factor(ratio.high, 2)}"
+    return format_interval(ratio)
+
+
 def format_probability(probability: float) -> str:
     """Return the probability of the likelier side in whole per cent, at most "99 %".
 

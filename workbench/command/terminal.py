@@ -48,7 +48,7 @@ def summarize(folder: Path) -> None:
     if state.message:
         console.print(state.message, style="red", markup=False)
     rows = run_folder.read_current_records(folder) if state.done else []
-    bad = {row["reason"] for row in rows if row["status"] not in ("ok", "stopped")}
+    bad = {row["reason"] for row in rows if row["status"] not in ("ok", "stopped", "disturbed")}
     for reason in sorted(bad):
         console.print(f"  {reason}", style="yellow", markup=False)
 
@@ -82,14 +82,16 @@ def print_answer(text: AnswerText, title: str) -> None:
     if text.step:
         console.print(f"{text.step} {text.break_even}", markup=False, highlight=False)
     if text.densities:
-        table = Table("density", "best sparse", "best dense", "time", "memory", box=None, padding=(0, 2, 0, 0))
-        for line in text.densities[:MOST_LINES]:
-            table.add_row(line.density, line.sparse, line.dense, line.time, line.memory)
+        table = Table("density", "best sparse", "best dense", box=None, padding=(0, 2, 0, 0))
+        for measure in ("time", "memory"):
+            table.add_column(f"{measure}:\ndense/sparse")
+        for line in text.densities[:MOST_LINES]:  # which density is the data's own is said in the sentence of a step
+            table.add_row(line.density.partition(",")[0], line.sparse, line.dense, *line.ratios)
         console.print(table)
     names = "; ".join(f"{letter} {name}" for letter, name in text.names)
     terms = "; ".join(f"{term}: {meaning}" for term, meaning in text.legend)
-    for words in filter(None, (names, terms)):
-        console.print(f"{words}.", style="dim", markup=False, highlight=False)
+    if words := " ".join(f"{part}." for part in (names, terms) if part):
+        console.print(words, style="dim", markup=False, highlight=False)
     print_list("Mind", text.caveats[:MOST_CAVEATS])
     if left := len(text.caveats[MOST_CAVEATS:]) + len(text.densities[MOST_LINES:]):
         console.print(f"  {format_count(left, 'more line')} in the report.", highlight=False)

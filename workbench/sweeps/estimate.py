@@ -176,13 +176,12 @@ def format_time_left(seconds: float | None, most: float | None) -> str:
 
 
 def minimum_detectable_sentence(spec: Spec) -> str:
-    """Return a sentence on the interval of a ratio of 2, and the smallest ratio that the spec's rounds can detect."""
+    """Return a sentence on the smallest ratio that the rounds of the spec can detect."""
     rounds = spec.measure.rounds
     factor = minimum_detectable_ratio(rounds)
     return (
-        f"Precision after {rounds} round{'s' * (rounds != 1)}, if they vary by {100 * DEVIATION:.0f} % (usual on a "
-        f"shared machine): 2 times faster is known as {2 / factor:.2g} to {2 * factor:.2g} times, and sides that "
-        f"differ by {factor:.2g} times or more can be distinguished."
+        f"{rounds} round{'s' * (rounds != 1)} can tell apart what differs by {factor:.2g} times or more, if times vary "
+        f"by {100 * DEVIATION:.0f} %, as is usual on a shared machine."
     )
 
 
