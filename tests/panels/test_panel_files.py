@@ -8,7 +8,7 @@ import pytest
 from tests.support import rows as made
 from tests.support.panel_runs import text, write_run
 from workbench.panels import lab, pages
-from workbench.study import suited
+from workbench.study import choices_of_spec, suited
 from workbench.sweeps import run_folder
 from workbench.sweeps.spec import SpecError, dump_spec
 
@@ -195,7 +195,7 @@ def test_a_run_that_the_command_line_started_in_the_folder_is_noticed(here, open
     spec["axes"]["width"] = [64]
     path.write_text(json.dumps(spec))
     panel.step()
-    assert f"{pages.OUTDATED}</strong> The run has another spec." in text(panel)
+    assert f"{pages.OUTDATED}</strong> The run has Widths 64 (now 16)" in text(panel)
 
 
 def test_a_small_run_of_a_small_file_uses_all_of_it(tmp_path):
@@ -246,3 +246,36 @@ def test_a_sweep_beside_another_is_refused_and_told(here, opened, monkeypatch):
     write_run(here / "runs" / "another", [], "running", name="another")
     panel.run.click()
     assert "Starting failed: another is running, and two sweeps at once disturb each other." in text(panel)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"rows": 300, "rounds": 2, "density": [0.01, None], "width": 4},
+        {"dataset": "power_law", "model": "logistic", "width": 1, "epochs": 3, "trial_seconds": 0.1},
+        {"format": ["csr", "csc"], "storage": ["same", "uint8"], "execution": ["step"], "batch_rows": [32, 64]},
+    ],
+)
+def test_the_panel_of_a_run_begins_with_what_the_run_was_started_with(here, settings):
+    spec = suited.spec_of(suited.complete_with_suggestions({"dataset": "uniform"} | settings), "own")
+    folder = here / "elsewhere"
+    write_run(folder, [], "finished", name="own")
+    (folder / run_folder.SPEC).write_text(dump_spec(spec))
+    write_run(folder, made.sweep(), "finished", name="own")
+    study = lab.study(run_dir=str(folder))
+    assert (study.problem, study.outdated) == ("", "")
+    assert run_folder.result_identity(study.spec()) == run_folder.result_identity(spec)
+    if "rows" in settings:
+        other = lab.study(run_dir=str(folder), dataset="uniform", **settings | {"rows": 77})
+        assert other.outdated == "Rows of the data 300 (now 77)"
+
+
+def test_the_panel_of_a_run_whose_sweep_has_no_choices_begins_as_without_a_run(here):
+    spec = suited.spec_of(suited.complete_with_suggestions({"dataset": "uniform"}), "own")
+    folder = here / "elsewhere"
+    write_run(folder, made.sweep(), "finished", name="own")
+    (folder / run_folder.SPEC).write_text(dump_spec(spec.model_copy(update={"seed": 5})))
+    assert choices_of_spec(run_folder.read_spec(folder)) is None
+    study = lab.study(run_dir=str(folder))
+    assert study.choices == lab.study().choices
+    assert study.outdated

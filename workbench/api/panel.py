@@ -69,7 +69,8 @@ def lab(
         "advise", "sweep", "explore", "compare" or "inspect": show the panel with a button for each of these questions,
         this one pressed. If nobody is there to click, the question is answered at once.
     run : path, optional
-        Run folder of the sweep; of the questions "explore" and "compare" the run to look at.
+        Run folder of the sweep: without data and settings the panel begins with those of that run. Of the questions
+        "explore" and "compare" the run to look at.
     show_widgets : bool, optional
         Whether to show widgets; by default only if somebody is there to click.
     **settings

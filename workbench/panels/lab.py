@@ -13,12 +13,13 @@ In a notebook::
 import ast
 import re
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernels.registry import unknown_name
 from workbench.panels import tabs
 from workbench.panels.results_view import said, verdict
-from workbench.panels.state import LabState, left
+from workbench.panels.state import LabState, choices_of_run, left
 from workbench.study import suited
 from workbench.study.suited import name_of, spec_of
 from workbench.sweeps import run_folder
@@ -206,9 +207,12 @@ def study(*, name: str = NAME, run_dir: str = "", smoke: bool = False, **chosen:
     """Return a study with these choices, attached to its run if there is one; SpecError if they are invalid.
 
     The records are in `run_dir`, which is `runs/NAME` where not given, and `runs/NAME-2` and so on where that has
-    records of other settings, none of which answers; without a name it is that of the data. `smoke` makes everything
-    small: it is done in seconds and shows that all works; its numbers answer nothing.
+    records of other settings, none of which answers; without a name it is that of the data. A run in `run_dir` gives
+    the choices if there are no others. `smoke` makes everything small: it is done in seconds and shows that all works;
+    its numbers answer nothing.
     """
+    if run_dir and not chosen:
+        chosen = dict(choices_of_run(Path(run_dir)))
     values = suited.complete_with_suggestions(chosen)
     if smoke:
         name, values = f"{name}-smoke", suited.reduce_for_file(values)

@@ -27,7 +27,7 @@ from workbench.models import ModelError
 from workbench.option_text import Options
 from workbench.settings import CHOICES, LABEL
 from workbench.store.table import RowError
-from workbench.study import complete_choices, suited
+from workbench.study import choices_of_spec, complete_choices, suited
 from workbench.study.suited import command_text, name_of, spec_of
 from workbench.sweeps import estimate, grid, run_folder
 from workbench.sweeps.estimate import format_time_span, minimum_detectable_sentence, seconds_of_trials
@@ -168,8 +168,7 @@ def differences(folder: Path, spec: Spec | None, choices: Mapping[str, Any]) -> 
         return ""
     if spec is not None and run_folder.result_identity(of_run) == run_folder.result_identity(spec):
         return ""
-    started = chosen_of(folder)
-    changes = _changes(started.chosen if started else {}, choices)
+    changes = _changes(choices_of_run(folder), choices)
     return join_items(changes) if changes else "another spec"
 
 
@@ -189,6 +188,16 @@ def chosen_of(folder: Path) -> Chosen | None:
     if not isinstance(kept, dict) or not all(isinstance(kept.get(name), dict) for name in Chosen._fields):
         return None
     return Chosen(kept["given"], kept["chosen"])
+
+
+def choices_of_run(folder: Path) -> Mapping[str, Any]:
+    """Return the choices that the run in a folder was started with; {} if there is no run, or none that has choices."""
+    if (kept := chosen_of(folder)) is not None:
+        return kept.chosen
+    try:
+        return choices_of_spec(run_folder.read_spec(folder)) or {}
+    except run_folder.RunError:
+        return {}
 
 
 def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

@@ -21,7 +21,7 @@ from kernels.registry import unknown_name
 from workbench.formats import names as format_names
 from workbench.ops.products import ENGINES
 from workbench.settings import CHOICES, FLAG_WORDS, Setting
-from workbench.sweeps import grid
+from workbench.sweeps import grid, run_folder
 from workbench.sweeps.spec import (
     FILES,
     MEANINGS,
@@ -237,6 +237,40 @@ def make_spec(values: Mapping[str, Any], name: str, description: str = "") -> Sp
     )
     _refuse_empty(spec, read["format"])
     return spec
+
+
+def choices_of_spec(spec: Spec) -> dict[str, Any] | None:
+    """Return the choices {name: value} of which `make_spec` makes this spec; None if a study has none for it.
+
+    >>> made = make_spec(complete_choices({"dataset": "uniform", "density": "1 %, 0.1", "width": 4}), "try")
+    >>> choices_of_spec(made)["density"], choices_of_spec(made)["format"]
+    ('0.01, 0.1', ('csr',))
+    """
+    sparse = [way for way in spec.candidates if way["format"] != BASELINE["format"]]
+    dense = [way for way in spec.candidates if way["format"] == BASELINE["format"]]
+    found: dict[str, Any] = {}
+    for name, choice in CHOICES.items():
+        if choice.role == "measure":
+            values = [getattr(spec.measure, name)]
+        elif choice.role == "line":
+            ways, usual = (dense, "same") if name == "storage" else (sparse, "step")
+            values = list(dict.fromkeys(way.get(name, usual) for way in ways))  # left out where it is the usual one
+        else:
+            values = list(spec.axes.get(name, [None]))
+        words = FLAG_WORDS if choice.type is bool else {None: choice.natural}
+        typed = [words.get(value, value) for value in values]
+        found[name] = (
+            ["" if value is None else value for value in typed] if choice.widget in ("many", "one") else values
+        )
+        if choice.widget not in ("many", "numbers") or values == [None]:
+            found[name] = found[name][0]
+    try:
+        complete = complete_choices(found)
+        made = make_spec(complete, spec.name)
+    except SpecError:
+        return None
+    is_same = run_folder.result_identity(made) == run_folder.result_identity(spec)
+    return complete if is_same else None
 
 
 APART = ("line", "measure")
