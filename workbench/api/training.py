@@ -13,15 +13,18 @@ from sklearn.pipeline import Pipeline
 from kernels.registry import format_count, unknown_name
 from workbench import models
 from workbench.advising.candidates import is_lazy_exact
-from workbench.advising.source import model_note, suggest_model
+from workbench.advising.source import model_note, settings_of, suggest_model
 from workbench.api import inputs
 from workbench.api.frame_encoder import FrameEncoder
 from workbench.api.loading import Loaded, pop_reading, receive
 from workbench.bridges.sklearn import SparseClassifier, SparseRegressor
 from workbench.bridges.sklearn_base import NO_SEARCH
-from workbench.data import Dataset, StoredRows
+from workbench.data import Dataset, StoredRows, contract
 from workbench.data.dataset.targets import refuse_constant
 from workbench.data.errors import DataError, MissingLabelsError
+from workbench.data.files.reading import path_exists
+from workbench.data.labels import Wanted
+from workbench.data.stored.converting import OF_LABELS
 from workbench.data.tables.frames import is_frame
 from workbench.formats.arrays import library_of
 from workbench.formats.compressed import with_native_order
@@ -45,7 +48,19 @@ MOST_SCORED = 20_000
 """Rows that the loss is computed on after training, at most."""
 
 
-def train(X: Any, y: Any = None, *, model: str | None = None, label: str | None = None, **parameters: Any) -> Any:
+STREAM = ("passes", "held_out", "memory", "bits", "optimizer", "learning_rate")
+"""Parameters of `train` that are taken with `stream`, besides settings of the reader."""
+
+
+def train(
+    X: Any,
+    y: Any = None,
+    *,
+    model: str | None = None,
+    label: str | None = None,
+    stream: bool = False,
+    **parameters: Any,
+) -> Any:
     """Train a model and return the fitted estimator; one line says what was trained, how long it took and its loss.
 
     Parameters
@@ -59,6 +74,11 @@ def train(X: Any, y: Any = None, *, model: str | None = None, label: str | None 
         machine. "als" and "ease" fit a `Recommender` to X, who took what.
     label : str, optional
         Name of the column of labels, of a frame or a table in a file.
+    stream : bool, default False
+        Read the file X block by block and train a linear model a row at a time, in memory that does not grow with the
+        file. Parameters are then `passes` (1), `held_out` (0.1, a share of the rows), `memory` (33,554,432 bytes for
+        blocks), `bits` (hash columns to 2**bits), `optimizer`, `learning_rate` (chosen on the first block), and
+        settings of the reader. Ctrl-C ends the training; the model so far is returned.
     **parameters
         Parameters of `SparseClassifier` or `SparseRegressor`, such as `search`, `optimizer`, `learning_rate`, of "als"
         and "ease" those of `Recommender`,
@@ -71,6 +91,7 @@ def train(X: Any, y: Any = None, *, model: str | None = None, label: str | None 
     SparseClassifier, SparseRegressor, a Pipeline with one as its last step, or a Recommender
         With `predict`, `predict_proba` of classes, and `save(folder)`, whose folder `load_model` reads. A pipeline
         encodes the columns of a frame first, where these are not just numbers; it predicts frames with these columns.
+        With `stream` what `load_model` returns, whose `apply` predicts a file.
 
     Raises
     ------
@@ -86,6 +107,10 @@ def train(X: Any, y: Any = None, *, model: str | None = None, label: str | None 
     """
     if model in RECOMMENDERS:
         return fit_recommender(X, y, str(model), parameters)
+    if stream:
+        if y is not None:
+            raise DataError("With stream=True labels are read from the file.\nLeave y out.")
+        return train_on_stream(X, model, label, parameters)
     reading = pop_reading(parameters, ESTIMATOR_PARAMETERS)
     try:
         loaded = receive(X, y, label, reading)
@@ -94,6 +119,41 @@ def train(X: Any, y: Any = None, *, model: str | None = None, label: str | None 
     if not loaded.is_labelled:
         raise DataError('X came without labels.\nType wb.train(X, y), or label="NAME" to name a column of a frame.')
     return fit_estimator(loaded, model, parameters)
+
+
+def train_on_stream(path: Any, model: str | None, label: str | None, parameters: dict[str, Any]) -> TrainedModel:
+    """Train a linear model on a file block by block, print a summary, and return it.
+
+    Raises DataError for what is no file, unknown parameters, and rows that cannot be trained on.
+    """
+    from workbench.training.streaming import USUAL_MEMORY, FileTraining, Options, interruptible
+
+    if not isinstance(path, str | Path) or not path_exists(path):
+        raise DataError(f"stream=True reads a file, and X is {type(path).__name__} {path!r:.80}; expected its path.")
+    given = {name: parameters.pop(name) for name in STREAM if name in parameters}
+    reading = pop_reading(parameters, ())
+    if parameters:
+        raise DataError(unknown_name("parameter with stream=True", next(iter(parameters)), STREAM))
+    reader = str(reading.pop("dataset", ""))
+    settings, _ = settings_of(str(path), reader, contract.with_label(reading, label or ""))
+    options = parameters_of_file(settings)
+    wanted = Wanted(**{name: options.pop(name) for name in OF_LABELS if name in options})
+    rate = given.pop("learning_rate", None)
+    memory, bits = given.pop("memory", USUAL_MEMORY), given.pop("bits", None)
+    chosen = Options(wanted=wanted, model=model, options={} if rate is None else {"learning_rate": rate}, **given)
+    made = FileTraining(settings["dataset"], options, chosen, memory, bits)
+    with interruptible() as is_interrupted:
+        for progress in made.training.events():
+            if progress.note:
+                inputs.say(progress.note)
+            if is_interrupted():
+                inputs.say(f"Interrupted after {progress.rows:,} rows of pass {progress.number + 1}.")
+                break
+    training = made.training
+    qualities = "; ".join(f"{name} {value:.4f}" for name, value in training.held_out_quality().items())
+    rows, columns = format_count(training.rows_all, "row"), format_count(training.features, "feature")
+    inputs.say(f"Trained on {rows} x {columns} in {training.seconds:.3g} s; held-out {qualities or 'rows: none'}.")
+    return made.model()
 
 
 def fit_recommender(source: Any, y: Any, model: str, parameters: dict[str, Any]) -> Recommender:

@@ -451,6 +451,10 @@ def train(
     save: Annotated[Path | None, typer.Option(show_default=False)] = None,
     search: Annotated[int | None, typer.Option(show_default=False)] = None,
     held_out: Annotated[float, typer.Option(min=0, max=0.9)] = 0.2,
+    stream: Annotated[bool | None, typer.Option("--stream/--no-stream", show_default=False)] = None,
+    memory: Annotated[str, typer.Option(metavar="SIZE", show_default=False)] = "",
+    bits: Annotated[int | None, typer.Option(min=1, max=30, show_default=False)] = None,
+    passes: Annotated[int, typer.Option(min=1)] = 1,
     force: bool = False,
     checkpoints: Path = Path("runs/train"),
     dry_run: bool = False,
@@ -468,7 +472,16 @@ def train(
         Settings to choose --decay from, on held-out rows of those trained on, by dual ascent; 0: none. By default
         8, if no option of how to train is given.
     held_out
-        Share of the rows held out to measure quality; 0 trains on all.
+        Share of the rows held out to measure quality; 0 trains on all. With --stream 0.1 by default.
+    stream
+        Read the file block by block, and train a linear model a row at a time; by default if the file is larger than a
+        quarter of the memory. Ctrl-C keeps the model so far; the same command goes on.
+    memory
+        Memory for blocks of rows with --stream, such as 64MB; by default 32MB.
+    bits
+        Hash columns to 2**bits with --stream.
+    passes
+        Times that the file is read with --stream.
     force
         Replace the model in the folder of --save.
     checkpoints
@@ -479,6 +492,7 @@ def train(
     Examples
     --------
     workbench train train.txt --save model/
+    workbench train train.txt --stream --passes 2 --save model/
     workbench train clicks.csv --label clicked --epochs 3
     workbench train likes.tsv --reading implicit=true
     workbench train taken.csv --model als --width 64 --save model/
@@ -498,9 +512,14 @@ def train(
         known = unknown_name("model", options["model"], [*models.names(), *RECOMMENDERS])
         raise typer.BadParameter(known, param_hint="--model")
     settings = {name: value for name, value in options.items() if value is not None}
+    settings = data_source.with_source(settings, source, label, exit_codes.is_default(ctx, "dataset"))
+    from workbench.command import streaming
+
+    if streaming.is_streamed(ctx, stream, settings):
+        streaming.train(ctx, settings | {"held_out": held_out}, save, force, memory, bits, passes)
+        return
     if settings["trainers"] == 1:
         search = training.settings_to_search(ctx, search)
-    settings = data_source.with_source(settings, source, label, exit_codes.is_default(ctx, "dataset"))
     if exit_codes.is_default(ctx, "model"):
         settings = data_source.with_model(settings)
     trainers = settings.pop("trainers")

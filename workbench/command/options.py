@@ -27,11 +27,11 @@ PANELS = {
 """Commands by the heading under which they are listed, in this order."""
 
 _OPTIONS = {
-    "Data": "path dataset label labels columns kind positive merge reading data held_out case rows features density "
-    "like framework",
+    "Data": "path dataset label labels columns kind positive merge reading data held_out stream memory bits case rows "
+    "features density like framework",
     "Model": "model model_options width intercept dtype",
     "How": "optimizer learning_rate decay epochs batch_rows shuffle ahead format engine gradient update storage "
-    "execution lazy search candidate budget trial_seconds first_seconds rounds seed quick dry_run yes",
+    "execution lazy search passes candidate budget trial_seconds first_seconds rounds seed quick dry_run yes",
     "Machine": "device threads serial trainers cluster",
     "Output": "run save force checkpoints detach json verbose results charts",
 }

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import inspect
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 from kernels.registry import Registry, format_count, nearest
 from workbench.data import part_files
 from workbench.data.content import Paths
-from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks
+from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks, Stream, StreamedBlock
 from workbench.data.errors import DataError
 from workbench.data.files.labels import read_label_file
 from workbench.data.files.reading import LICENCE
@@ -58,6 +58,9 @@ class Source:
     `blocks(**parameters)`, with the parameters of `make`, gives the same rows block by block, so that `convert` never
     holds them whole; None if `make` must have all of them.
 
+    `stream(size=bytes, **parameters)`, with parameters of `make` but those of labels, gives a `Stream` of the rows,
+    `size` bytes of the file at once, in one pass. None if `blocks` serves for it.
+
     `head(path, options)` tells of a text in columns how many lines are above its rows, and whether the last one is a
     header: of the files of a folder all but the first are read without these lines.
     """
@@ -72,6 +75,7 @@ class Source:
     takes_folder: bool = False
     stored: Callable[..., tuple[Parts, np.ndarray | None]] | None = None
     blocks: Callable[..., RowBlocks] | None = None
+    stream: Callable[..., Stream] | None = None
     head: part_files.Head = None
     is_cached: bool = True
 
@@ -85,6 +89,37 @@ class Source:
         object.__setattr__(self, "blocks", self.blocks and _expand_wanted(self.blocks))
         _add_label_parameters(self)
         _add_folders(self)
+
+    def open_stream(self, size: int, given: Mapping[str, Any]) -> Stream:
+        """Return the rows for one pass, about `size` bytes of the file at once.
+
+        `given` are parameters without those of labels. Raises DataError for unknown ones, and a source that makes all
+        rows at once.
+        """
+        self.refuse_unknown(given)
+        path = given.get("path", self.name)
+        if self.stream is not None and not part_files.is_folder_of_parts(path):
+            known = inspect.signature(self.stream).parameters
+            if other := next((name for name in given if name not in known), None):
+                raise DataError(
+                    f"{other} is given, and {path} is read block by block without it; leave one of them out."
+                )
+            return self.stream(size=size, **given)
+        make = self.blocks
+        if make is None:
+            raise DataError(f"The data set {self.name} is not read block by block. Leave --stream out.")
+
+        def blocks(start: int) -> Iterator[StreamedBlock]:
+            """Yield the blocks from number `start` on."""
+            made = make(**given)
+            names = None if made.labels is None else np.array(made.labels.classes)
+            for number, block in enumerate(made.blocks):
+                if number >= start:
+                    labels = block[1] if names is None or not len(names) else names[block[1]]
+                    yield StreamedBlock(block[0], labels, number + 1)
+
+        facts = dict(make(**given).facts)
+        return Stream(blocks, None, facts, lambda row: f"{path}, row {row}")
 
     @property
     def parameters(self) -> dict[str, Any]:

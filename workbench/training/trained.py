@@ -22,7 +22,7 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -470,7 +470,9 @@ class TrainedModel:
 
     # The folder
 
-    def save(self, folder: str | os.PathLike, force: bool = False) -> None:
+    def save(
+        self, folder: str | os.PathLike, force: bool = False, also: Callable[[Path], None] = lambda folder: None
+    ) -> None:
         """Write the model into a new folder; a model that is there is replaced only with `force`.
 
         Parameters
@@ -479,6 +481,8 @@ class TrainedModel:
             Folder to make.
         force : bool
             Whether a folder of a model may be replaced.
+        also : callable
+            Writes further files into the folder before it appears.
 
         Raises
         ------
@@ -490,6 +494,7 @@ class TrainedModel:
         try:
             with atomic_files.replacing_folder(target, force) as new:
                 formats.save(new / WEIGHTS, self.arrays)
+                also(new)
                 about = self._about(hashlib.sha256((new / WEIGHTS).read_bytes()).hexdigest())
                 atomic_files.write(new / ABOUT, json.dumps(about, indent=1, default=_plain), durable=True)
         except FileExistsError:

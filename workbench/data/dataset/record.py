@@ -1,7 +1,7 @@
 """The Dataset record and the form of its matrix, rows block by block, and edges of a graph as a matrix."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NoReturn, final
 
@@ -367,3 +367,30 @@ class RowBlocks:
     features: int | None = None
     labels: Labels | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+class StreamedBlock(NamedTuple):
+    """Rows of a file that are needed once: `x` csr [R, D], float32, and `labels` as in `RowBlock`.
+
+    Its memory is used again when the next block is asked for. D is the number of columns so far, which may grow.
+    `position` says where to go on behind it.
+    """
+
+    x: Any
+    labels: np.ndarray
+    position: int
+
+
+@final
+@dataclass(frozen=True)
+class Stream:
+    """Rows of a file for one pass in constant memory: `blocks(position)` yields `StreamedBlock`s from a position on.
+
+    0 is the beginning, another position that of a block. `end` is the position behind the last one, None if unknown.
+    `facts` are those of a data set; `place(row)` says where a row stands, for messages.
+    """
+
+    blocks: Callable[[int], Iterator[StreamedBlock]]
+    end: int | None
+    facts: Mapping[str, Any]
+    place: Callable[[int], str]

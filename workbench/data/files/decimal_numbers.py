@@ -149,7 +149,7 @@ def is_blank(code):
 @compiled_part
 def behind_blanks(text, at):
     """Return the first index from `at` on at which `text` (uint8) has no blank; a line end must follow."""
-    while is_blank(text[at]):
+    while is_blank(byte_at(text, at)):
         at += 1
     return at
 

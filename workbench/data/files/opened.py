@@ -404,8 +404,8 @@ def line_blocks(file: BinaryIO, size: int | None = None) -> Iterator[bytes]:
         yield block if block.endswith(b"\n") else block + b"\n"
 
 
-def codes_of(text: bytes) -> np.ndarray:
-    """Return the bytes of a text as a read-only uint8 array [bytes] that shares their memory."""
+def codes_of(text: bytes | bytearray) -> np.ndarray:
+    """Return the bytes of a text as a uint8 array [bytes] that shares their memory, read-only of `bytes`."""
     return np.frombuffer(text, np.uint8)
 
 

@@ -5,19 +5,22 @@ import itertools
 import os
 import re
 from collections.abc import Iterator
+from typing import Any, NoReturn
 
 import numpy as np
 import scipy.sparse
 
 from workbench.data.contract import Source, register
-from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks
+from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks, Stream, StreamedBlock, canonical
 from workbench.data.errors import DataError
 from workbench.data.files.labels import lacks_svmlight_label, read_unlabelled, require_labels, rewrite_lines
-from workbench.data.files.opened import line_blocks, map_blocks, open_text, place_in, refuse_endless
+from workbench.data.files.lent_lines import LentText, is_clean, parse_lent
+from workbench.data.files.opened import compression_of, line_blocks, map_blocks, open_text, place_in, refuse_endless
 from workbench.data.files.reading import blocks_of_file, check_features, dataset_of, reading
 from workbench.data.files.types import BELOW_COUNTS, LIBFFM, WORDS_AS_LABELS, file_type_hint, looks_like, refuse_binary
 from workbench.data.labels import AS_NUMBERS, GUESSED, NONE, Wanted, number_named, read_labels
 from workbench.data.text import svmlight
+from workbench.formats.compressed import assemble
 
 WITHOUT_FIELDS = (
     "Fields of libffm text are left out: the features are its columns, which a model that is not field-aware takes."
@@ -58,12 +61,17 @@ TEXT = "svmlight text (each line: label column:value ...)"
 
 
 def make(
-    path: str | os.PathLike, features: int | None = None, zero_based: bool | str = "auto", wanted: Wanted = GUESSED
+    path: str | os.PathLike,
+    features: int | None = None,
+    zero_based: bool | str = "auto",
+    bits: int | None = None,
+    wanted: Wanted = GUESSED,
 ) -> Dataset:
     """Return the rows of the file, columns as numbered in it.
 
     `features` is the number of columns, None the highest index there is: give it when a test file must fit a training
-    file. `zero_based` says whether columns count from 0; `auto` takes what a comment above the rows says, as
+    file. `bits` takes column numbers modulo 2**bits; entries that meet in a column are summed.
+    `zero_based` says whether columns count from 0; `auto` takes what a comment above the rows says, as
     scikit-learn writes it, else they do when a 0 occurs. `kind` of labels
     is `classes`, `numbers` or `multilabel` (labels with commas between them); None guesses: up to 1,000 different whole
     numbers are classes. `positive` names the class that means yes. `classes` are all there may be, in order; a label
@@ -73,13 +81,15 @@ def make(
     left out, which `facts["guesses"]` says. Refused (`DataError`): a missing or invalid file; columns unsorted, twice
     in a row or beyond `features`, queries of some rows only, with the line; rows that all lack features.
     """
-    _check(features, zero_based)
+    _check(features, zero_based, bits)
     zero_based = _base(path) if zero_based == "auto" else zero_based
     if variant := variant_of(path):
+        if bits is not None:
+            raise DataError(f"bits is {bits}, and {path} looks like {variant}; leave bits out.")
         return _read_variant(path, variant, features, zero_based, wanted)
     if wanted.kind == NONE:
         with reading(path, TEXT):
-            return read_unlabelled(path, lacks_svmlight_label, lambda copy: make(copy, features, zero_based))
+            return read_unlabelled(path, lacks_svmlight_label, lambda copy: make(copy, features, zero_based, bits))
     from_zero = bool(zero_based)
     with reading(path, TEXT):
         require_labels(path, lacks_svmlight_label)
@@ -87,10 +97,11 @@ def make(
             rows, has_several = _read(path, wanted)
             if zero_based == "auto":
                 from_zero = not len(rows.columns) or int(rows.columns.min()) == 0
-            x, groups = svmlight.csr_of(rows, features, from_zero), _groups(rows.queries, path)
+            x = svmlight.csr_of(rows, features if bits is None else None, from_zero)
+            x, groups = x if bits is None else _hashed(x, bits), _groups(rows.queries, path)
             labels = _tuples(rows) if has_several else rows.labels
             del rows
-            place, reread = place_in(path, svmlight.holds_row), {"zero_based": from_zero}
+            place, reread = place_in(path, svmlight.holds_row), _reread(from_zero, bits)
             return dataset_of("svmlight", x, labels, wanted, path, place, groups, reread=reread)
         except svmlight.InvalidLineError:
             is_multilabel = wanted.kind == "multilabel" or (not wanted.kind and svmlight.has_several_labels(path))
@@ -129,7 +140,7 @@ def _read_variant(
     has_words = variant == WORDS_AS_LABELS and wanted.kind != NONE
     with reading(path, TEXT), rewrite_lines(path, rewrite) as copy:
         width = counted[0] if counted and features is None else features
-        made = make(copy, width, zero_based, AS_NUMBERS if has_words else wanted)
+        made = make(copy, width, zero_based, None, AS_NUMBERS if has_words else wanted)
         if variant == LIBFFM:
             made = dataclasses.replace(made, facts={**made.facts, "guesses": (WITHOUT_FIELDS,)})
         if not has_words:
@@ -139,19 +150,23 @@ def _read_variant(
 
 
 def blocks(
-    path: str | os.PathLike, features: int | None = None, zero_based: bool | str = "auto", wanted: Wanted = GUESSED
+    path: str | os.PathLike,
+    features: int | None = None,
+    zero_based: bool | str = "auto",
+    bits: int | None = None,
+    wanted: Wanted = GUESSED,
 ) -> RowBlocks:
     """Return the rows of the file in blocks of some thousand lines, parameters as for `make`.
 
     With `zero_based` "auto" the file is read once before, for a column 0. Rows with several labels (`multilabel`),
     none, or words as labels, and libffm text are read whole. Raises DataError with the line.
     """
-    _check(features, zero_based)
+    _check(features, zero_based, bits)
     zero_based = _base(path) if zero_based == "auto" else zero_based
-    if wanted.kind in ("multilabel", NONE) or variant_of(path):
+    if wanted.kind in ("multilabel", NONE) or variant_of(path) or bits is not None:
         from workbench.data.stored.converting import blocks_of
 
-        return blocks_of(make(path, features, zero_based, wanted))
+        return blocks_of(make(path, features, zero_based, bits, wanted))
     with reading(path, TEXT):
         require_labels(path, lacks_svmlight_label)
     from_zero = bool(zero_based)
@@ -159,7 +174,7 @@ def blocks(
         least = (int(block.x.indices.min()) for block in _blocks(path, None, zero_based=True) if block.x.nnz)
         first = next(least, 0)
         from_zero = first == 0 or any(column == 0 for column in least)
-    facts = {"reread": {"zero_based": from_zero}}
+    facts = {"reread": _reread(from_zero, None)}
     return blocks_of_file("svmlight", _blocks(path, features, from_zero), path, features, facts)
 
 
@@ -192,6 +207,77 @@ def _blocks(path: str | os.PathLike, features: int | None, zero_based: bool) -> 
             ) from None
 
 
+def stream(
+    path: str | os.PathLike,
+    size: int,
+    features: int | None = None,
+    zero_based: bool | str = "auto",
+    bits: int | None = None,
+) -> Stream:
+    """Return the rows of the file for one pass, `size` bytes at once; parameters as for `make`.
+
+    With `zero_based` "auto" columns are as numbered in the text, unless a comment above the rows says that they count
+    from 1: whether there is a 0 is known only at the end. Rows with several labels, and the variants of the form, are
+    refused.
+    """
+    _check(features, zero_based, bits)
+    base = _base(path) if zero_based == "auto" else zero_based
+    from_zero = bool(base)  # also for "auto"
+    with reading(path, TEXT):
+        require_labels(path, lacks_svmlight_label)
+        if variant := variant_of(path):
+            raise DataError(f"{path} looks like {variant}, which is not read block by block.\n{WHOLE}")
+        end = os.stat(path).st_size if not compression_of(path) else None
+    place, facts = place_in(path, svmlight.holds_row), {"reread": _reread(from_zero, bits)}
+    return Stream(lambda start: _streamed(path, size, start, features, from_zero, bits), end, facts, place)
+
+
+WHOLE = "Convert it first: workbench data convert FILE X.sparse; or leave --stream out, to read it whole."
+
+
+def _streamed(
+    path: str | os.PathLike, size: int, start: int, features: int | None, zero_based: bool, bits: int | None
+) -> Iterator[StreamedBlock]:
+    """Yield the rows from byte `start` of the text on; DataError, with the line, for invalid text."""
+
+    def parse(block: LentText) -> tuple[scipy.sparse.csr_array, np.ndarray] | Exception:
+        """Return (CSR array over lent memory, labels) of the lines, or why they are invalid."""
+        block.others = block.others or svmlight.LentRows()
+        try:
+            if not is_clean(block):
+                return svmlight.InvalidLineError("it is not UTF-8")
+            rows = svmlight.read_lent(block.text, block.size, block.others)
+            x = svmlight.csr_of(rows, features if bits is None else None, zero_based, is_own=True)
+            return x if bits is None else canonical(_hashed(x, bits)), rows.labels
+        except svmlight.InvalidLineError as error:
+            return error
+
+    with reading(path, TEXT):
+        before, width = start, 0
+        for made, position in parse_lent(path, parse, size, start):
+            if isinstance(made, Exception):
+                _refuse_lines(path, before, position, features, zero_based, made)
+            x, labels = made
+            before, width = position, max(width, x.shape[1])
+            yield StreamedBlock(assemble("csr", x.indptr, x.indices, x.data, (x.shape[0], width)), labels, position)
+
+
+def _refuse_lines(
+    path: str | os.PathLike, start: int, stop: int, features: int | None, zero_based: bool, error: Exception
+) -> NoReturn:
+    """Raise DataError for the first error in bytes `start` to `stop` of the text of a file, with the line."""
+    with open_text(path) as file:
+        before, at = 0, 0
+        while at < start:
+            part = file.read(min(start - at, 1 << 20))
+            before, at = before + part.count(b"\n"), at + len(part)
+        lines = file.read(stop - start).splitlines()
+    if any(b"," in svmlight.content(line).split(None, 1)[0] for line in lines if svmlight.holds_row(line)):
+        raise DataError(f"{path} has rows with several labels, which are not read block by block.\n{WHOLE}")
+    problem = svmlight.error_of_lines(path, enumerate(lines, before + 1), features, zero_based)
+    raise DataError(problem or f"{path} cannot be read: {error}.")
+
+
 _COMMENT_OF_BASE = re.compile(rb"(?i)#\s*column indices are (zero|one)-based")
 
 
@@ -203,9 +289,29 @@ def _base(path: str | os.PathLike) -> bool | str:
         return "auto" if found is None else found[1].lower() == b"zero"
 
 
-def _check(features: int | None, zero_based: bool | str) -> None:
-    """Raise DataError unless `features` is None or a count of columns, and `zero_based` True, False or "auto"."""
+def _hashed(x: scipy.sparse.csr_array, bits: int) -> scipy.sparse.csr_array:
+    """Return the rows with columns modulo 2**bits, neither sorted nor summed."""
+    return assemble("csr", x.indptr, x.indices & (2**bits - 1), x.data, (x.shape[0], 2**bits))
+
+
+def _reread(zero_based: bool, bits: int | None) -> dict[str, Any]:
+    """Return the parameters by which later files are read into the same columns."""
+    return {"zero_based": zero_based} | ({} if bits is None else {"bits": bits})
+
+
+MOST_BITS = 30
+
+
+def _check(features: int | None, zero_based: bool | str, bits: int | None) -> None:
+    """Raise DataError for invalid values.
+
+    `features` is None or a count of columns, `zero_based` True, False or "auto", `bits` None or 1 to `MOST_BITS`.
+    """
     check_features(features)
+    if bits is not None and (type(bits) is not int or not 1 <= bits <= MOST_BITS):
+        raise DataError(f"bits is {bits!r}; columns are taken modulo 2**bits, of 1 to {MOST_BITS} bits.")
+    if bits is not None and features not in (None, 2**bits):
+        raise DataError(f"features is {features}, and bits={bits} gives {2**bits} columns; leave one of them out.")
     if zero_based not in (True, False, "auto"):
         raise DataError(f"zero_based is {zero_based!r}; it is True, False or 'auto'.")
 
@@ -267,4 +373,4 @@ def _refuse_first_error(path: str | os.PathLike, features: int | None, zero_base
         raise DataError(f"{problem}{file_type_hint(path, 'svmlight text')}")
 
 
-register(Source("svmlight", make, blocks=blocks))
+register(Source("svmlight", make, blocks=blocks, stream=stream))

@@ -20,15 +20,19 @@ from workbench.data.files.decimal_numbers import (
     COMMA,
     INEXACT,
     MINUS,
+    MOST_DIGITS,
     NEWLINE,
     NINE,
     PLUS,
+    SPACE,
     ZERO,
     behind_blanks,
+    byte_at,
     compiled,
     compiled_part,
     parse_placeholders,
     placeholder,
+    read_digits,
     read_number,
 )
 from workbench.data.files.opened import codes_of, open_text
@@ -40,6 +44,8 @@ HASH, LOWER_Q, LOWER_I, LOWER_D = 35, 113, 105, 100
 LARGEST_COLUMN = 2**31 - 1
 MOST_QUERY_DIGITS = 19
 NO_QUERY = -1
+BYTES_OF_ENTRY = 4
+"""Bytes of an entry, such as " 1:1", at least."""
 
 
 class InvalidLineError(ValueError):
@@ -59,22 +65,19 @@ class TextRows(NamedTuple):
     values: np.ndarray
 
 
-@compiled
-def _counts(text):
-    """Return (line ends, colons, commas) of a uint8 array [bytes]: upper bounds for rows, entries and extra labels."""
-    lines = colons = commas = 0
-    for at in range(text.size):
-        code = text[at]
-        lines += code == NEWLINE
-        colons += code == COLON
-        commas += code == COMMA
-    return lines, colons, commas
-
-
 @compiled_part
 def _ends_word(code):
     """Return whether a byte code ends a word: a blank, a line end, or #, the beginning of a comment."""
     return code == 32 or 9 <= code <= 13 or code == HASH
+
+
+@compiled_part
+def _column_of_many_digits(text, start, stop):
+    """Return the number that the digits text[start:stop] stand for, at most `LARGEST_COLUMN` + 1."""
+    column = np.int64(0)
+    for at in range(start, stop):
+        column = min(column * 10 + np.int64(text[at] - ZERO), LARGEST_COLUMN + 1)
+    return column
 
 
 @compiled_part
@@ -83,14 +86,16 @@ def _read_column(text, at):
 
     Valid are integers from 0 to `LARGEST_COLUMN`.
     """
-    is_negative = text[at] == MINUS
-    if is_negative or text[at] == PLUS:
+    sign = byte_at(text, at)
+    is_negative = sign == MINUS
+    if is_negative or sign == PLUS:
         at += 1
-    start, column = at, 0
-    while ZERO <= text[at] <= NINE:
-        column = min(column * 10 + np.int64(text[at] - ZERO), LARGEST_COLUMN + 1)
-        at += 1
-    if at == start or text[at] != COLON or column > LARGEST_COLUMN or (is_negative and column):
+    start = at
+    digits, at = read_digits(text, at, np.uint64(0))
+    column = np.int64(min(digits, np.uint64(LARGEST_COLUMN + 1)))
+    if at - start > MOST_DIGITS:  # of which the sum above is no more than the last bits
+        column = _column_of_many_digits(text, start, at)
+    if at == start or byte_at(text, at) != COLON or column > LARGEST_COLUMN or (is_negative and column):
         return -1, at
     return column, at + 1
 
@@ -169,11 +174,17 @@ def _read_rows(text, several, labels, label_counts, queries, starts, columns, va
                     return -1, label, entry, is_inexact
                 at = behind_blanks(text, at)
             last = np.int64(-1)
-            while text[at] != NEWLINE and text[at] != HASH:
+            while byte_at(text, at) != NEWLINE and byte_at(text, at) != HASH:
                 column, at = _read_column(text, at)
                 if column <= last:
                     return -1, label, entry, is_inexact
                 last, first = column, at
+                digit = byte_at(text, at)
+                if ZERO <= digit <= NINE and byte_at(text, at + 1) == SPACE:  # as most counts are, and ones
+                    columns[np.uint64(entry)], values[np.uint64(entry)] = column, digit - ZERO
+                    entry += 1
+                    at = behind_blanks(text, at + 2)
+                    continue
                 value, at, state = read_number(text, at)
                 if state == BAD or not _ends_word(text[at]):
                     return -1, label, entry, is_inexact
@@ -196,11 +207,10 @@ def read_rows(text: bytes, several: bool = False) -> TextRows:
     With `several` a row has any number of labels with commas between them, else one. Columns must increase within a
     row. Numbers equal those of Python's `float`.
     """
-    codes = codes_of(text)
-    lines, colons, commas = _counts(codes)
-    labels = np.empty(lines + (commas if several else 0))
+    codes, lines, most = codes_of(text), text.count(b"\n"), len(text) // BYTES_OF_ENTRY
+    labels = np.empty(lines + (text.count(b",") if several else 0))
     label_counts, queries, starts = np.empty(lines, np.int64), np.empty(lines, np.int64), np.empty(lines + 1, np.int64)
-    columns, values = np.empty(colons, np.int32), np.empty(colons)
+    columns, values = np.empty(most, np.int32), np.empty(most)  # the system gives memory for what is written alone
     rows, count, entries, is_inexact = _read_rows(
         codes, several, labels, label_counts, queries, starts, columns, values
     )
@@ -213,6 +223,45 @@ def read_rows(text: bytes, several: bool = False) -> TextRows:
             if not np.isfinite(numbers).all():
                 raise InvalidLineError("a number is infinite")
     return TextRows(labels, label_counts[:rows], queries[:rows], starts[: rows + 1], columns[:entries], values)
+
+
+@final
+class LentRows:
+    """Arrays that rows of a block are parsed into by `read_lent`, used again for the next one."""
+
+    def __init__(self) -> None:
+        """Start with no memory; it grows with the largest block."""
+        self.arrays: tuple[np.ndarray, ...] = ()
+        self.lines = self.most = -1
+
+    def of(self, lines: int, most: int) -> tuple[np.ndarray, ...]:
+        """Return arrays for so many lines and entries, as `_read_rows` takes them, values as float32."""
+        if lines > self.lines or most > self.most:
+            self.lines, self.most = max(lines, self.lines), max(most, self.most)
+            of_lines = (np.empty(self.lines, dtype) for dtype in (np.float64, np.int64, np.int64))
+            starts = np.empty(self.lines + 1, np.int32)
+            self.arrays = (*of_lines, starts, np.empty(self.most, np.int32), np.empty(self.most, np.float32))
+        return self.arrays
+
+
+def read_lent(text: bytearray, size: int, lent: LentRows) -> TextRows:
+    """Parse text[:size], whole lines, as `read_rows` does, into arrays that `lent` keeps; values are float32.
+
+    Raises InvalidLineError for invalid lines and for values beyond float32.
+    """
+    codes = codes_of(text)[:size]
+    arrays = lent.of(text.count(b"\n", 0, size), size // BYTES_OF_ENTRY)
+    rows, count, entries, is_inexact = _read_rows(codes, False, *arrays)
+    if rows < 0:
+        raise InvalidLineError("a line is no svmlight text")
+    if is_inexact:  # which float32 has no placeholders for
+        read = read_rows(bytes(memoryview(text)[:size]))
+        return read._replace(starts=read.starts.astype(np.int32), values=narrowed(read.values, np.float32))
+    labels, label_counts, queries, starts, columns, values = arrays
+    values = values[:entries]
+    if entries and not np.isfinite((values.min(), values.max())).all():
+        raise InvalidLineError("a value is beyond float32")
+    return TextRows(labels[:count], label_counts[:rows], queries[:rows], starts[: rows + 1], columns[:entries], values)
 
 
 def joined(parts: Iterable[TextRows]) -> TextRows:
@@ -270,21 +319,28 @@ def _query_error(token: bytes) -> str:
 
 
 def csr_of(
-    rows: TextRows, features: int | None, zero_based: bool, dtype: DTypeLike = np.float32
+    rows: TextRows, features: int | None, zero_based: bool, dtype: DTypeLike = np.float32, is_own: bool = False
 ) -> scipy.sparse.csr_array:
     """Return rows read from text as CSR [rows, features] of `dtype`, columns counted from 0.
 
     None takes the highest column. `zero_based` says whether columns count from 0 or 1 in the text. Raises
-    InvalidLineError for columns out of range and values beyond `dtype`.
+    InvalidLineError for columns out of range and values beyond `dtype`. If the rows `is_own`, their arrays, which have
+    the types of CSR and valid values, are overwritten.
     """
-    base, columns, values = 0 if zero_based else 1, rows.columns, narrowed(rows.values, dtype)
+    base, columns, values = (
+        0 if zero_based else 1,
+        rows.columns,
+        rows.values if is_own else narrowed(rows.values, dtype),
+    )
     width = features if features is not None else int(columns.max(initial=base - 1)) + 1 - base
     if len(columns) and not base <= columns.min() <= columns.max() < width + base:
         raise InvalidLineError(f"columns are {columns.min()} to {columns.max()}, with {width} features from {base} on")
     count = len(rows.starts) - 1
     index_type = index_dtype(count, width, len(columns))
     columns = columns.astype(index_type, copy=False)
-    return assemble("csr", rows.starts.astype(index_type), columns - base if base else columns, values, (count, width))
+    if base:
+        columns = np.subtract(columns, base, out=columns if is_own else None)
+    return assemble("csr", rows.starts.astype(index_type, copy=not is_own), columns, values, (count, width))
 
 
 def narrowed(values: np.ndarray, dtype: DTypeLike) -> np.ndarray:
@@ -302,9 +358,20 @@ def first_error(path: str | os.PathLike, features: int | None, zero_based: bool,
     With `several` labels may have commas between them.
     """
     with open_text(path) as file:
-        for number, text in enumerate(file, 1):
-            if holds_row(text) and (problem := _line_error(text, features, zero_based, np.dtype(np.float32), several)):
-                return f"{path}:{number}: {problem}"
+        return error_of_lines(path, enumerate(file, 1), features, zero_based, several)
+
+
+def error_of_lines(
+    path: str | os.PathLike,
+    lines: Iterable[tuple[int, bytes]],
+    features: int | None,
+    zero_based: bool,
+    several: bool = False,
+) -> str:
+    """Return the first error in (line number, line) of a file, as `first_error` does."""
+    for number, text in lines:
+        if holds_row(text) and (problem := _line_error(text, features, zero_based, np.dtype(np.float32), several)):
+            return f"{path}:{number}: {problem}"
     return ""
 
 
