@@ -18,7 +18,7 @@ from tests.support.processes import hear_signals, heard
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "12")
 """As in processes that measure (`measure.blas.OWN`): idle threads of BLAS keep no core from the other workers."""
 
-collect_ignore = ["support", "mutants"]
+collect_ignore = ["bridges/probes", "support", "mutants"]
 """Helpers: collected as tests, the emulator among them would be there twice."""
 
 LONGEST = (

@@ -13,8 +13,9 @@ what comes to it, and says by `boundary` where that was.
 error, data -> batch, width: It has 4 columns. Expected: 5, as the model has. Read it like the training data: \
 data.load(..., like=train).
 error, data -> batch, duplicates: 1 entry stands where another does, first at row 0, column 1. Expected: each place \
-once. Call x.sum_duplicates(); a coo matrix x.tocsr() first. Otherwise BernoulliNB, StandardScaler, Lasso, SVC, \
-Normalizer and Binarizer compute something else without a word.
+once. Call x.sum_duplicates(); a coo matrix x.tocsr() first. Otherwise: StandardScaler, RobustScaler, Normalizer, \
+Binarizer, TfidfTransformer and PolynomialFeatures take each entry of a place alone, and no error comes; SVC, NuSVC, \
+OneClassSVM, LinearSVR, saga, KMeans, k nearest neighbours and BernoulliNB fit another model.
 
 >>> x = scipy.sparse.csr_array((3, 2))
 >>> densify(x, budget_bytes=48, why="to print it").shape
@@ -47,6 +48,7 @@ from workbench.bridges.validation_rules import (
     ValidationRule,
 )
 from workbench.data import Dataset, Feed
+from workbench.formats import RowSparse, arrays
 from workbench.formats.contract import FormatError, is_sound_compressed
 from workbench.formats.parts import Parts, parts_of
 from workbench.ops import fallback
@@ -121,7 +123,7 @@ class Violation:
 
     def __str__(self) -> str:
         """Return the violation as one line: severity, boundary, contract, what came, what to do and the effect."""
-        effect = f" Otherwise {self.effect}." if self.effect else ""
+        effect = f" Otherwise: {self.effect}." if self.effect else ""
         text = f"{self.came}. Expected: {self.expected}. {self.advice}.{effect}"
         return f"{self.severity}, {self.boundary}, {self.contract}: {text}"
 
@@ -145,6 +147,7 @@ def check(
 ) -> list[Violation]:
     """Return the violations, errors and warnings, of passing x [rows, columns] and labels y [rows] to a framework.
 
+    x is also a tensor or a sparse array of another library, or a pandas frame with sparse columns: `host_array`.
     `width`, `dtype`, `index_dtype` and `classes` are what is required, None for any; `labels` names their kind, None
     for the framework's usual one. An x that is no matrix is one violation. Raises ValueError for an unknown framework
     or kind of labels. O(nnz).
@@ -154,9 +157,9 @@ def check(
     if labels is not None:
         _look_up(labels, validation_rules.KINDS_OF_LABELS, "kind of labels")
     y = y if y is None or scipy.sparse.issparse(y) else np.asarray(y)
-    asked = Requirements(for_, framework.formats, width, dtype, index_dtype, sparse, y, labels, classes)
+    asked = Requirements(for_, framework.formats, width, dtype, index_dtype, sparse, y, labels, classes, origin=x)
     try:
-        parts = parts_of(x)
+        parts = parts_of(x if isinstance(x, Parts | RowSparse) else arrays.host_array(x))
     except FormatError as error:
         return [Violation("container", boundary, ERROR, *_violation_of(error))]
     return list(_find_violations(parts, asked, boundary))

@@ -1,21 +1,19 @@
 """The table of contracts: a row a contract, with the frameworks for which a violation is an error or a warning.
 
 How to add a contract: write its function in `validation_checks`, and a row here. How to add a framework: a row in
-`FRAMEWORKS`, and its name in the rows that count for it. `validation_rules.toml` tells what was seen of a framework
-where a contract was broken.
+`FRAMEWORKS`, and its name in the rows that count for it. `facts` has what was seen of a framework where a contract was
+broken, tested against the installed release.
 """
 
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
 from kernels import structure
+from workbench.bridges import facts
 from workbench.formats import contract
 from workbench.formats.contract import refuse
 from workbench.formats.parts import COMPRESSED, Parts
@@ -31,7 +29,8 @@ class Requirements:
     """Requirements of the side that takes: None if it does not matter.
 
     `formats` that the framework takes, `width` of the model, `dtype` of values, `index_dtype`, whether the matrix must
-    be `sparse`, and of labels `y` their kind (classes, signs, numbers) and how many classes there are.
+    be `sparse`, and of labels `y` their kind (classes, signs, numbers) and how many classes there are. `origin` is the
+    object that came, for rules of what its arrays do not show.
     """
 
     framework: str
@@ -43,6 +42,7 @@ class Requirements:
     y: Any = None
     labels: str | None = None
     classes: int | None = None
+    origin: Any = None
 
 
 def sparse(parts: Parts, asked: Requirements) -> None:
@@ -171,7 +171,8 @@ def floats(parts: Parts, asked: Requirements) -> None:
 def single(parts: Parts, asked: Requirements) -> None:
     """Raise FormatError for float64, unless `asked.dtype` is given."""
     if parts.values.dtype == np.float64 and asked.dtype is None:
-        raise refuse("The values are float64", "float32, of half the bytes", "Call x.astype(np.float32)")
+        advice = "Call x.astype(np.float32), and write x * 0.5 for x / 2, which makes float64 of float32"
+        raise refuse("The values are float64", "float32, of half the bytes", advice)
 
 
 def dtype(parts: Parts, asked: Requirements) -> None:
@@ -246,6 +247,43 @@ def unique_rows(parts: Parts, asked: Requirements) -> None:
         raise refuse(problem, "each row once", "Sum what belongs together: RowSparse.from_rows(indices, values, shape)")
 
 
+def gradient_of_values(parts: Parts, asked: Requirements) -> None:
+    """Raise FormatError for a sparse tensor that requires a gradient, which most products make dense."""
+    if parts.format != "dense" and getattr(asked.origin, "requires_grad", False):
+        advice = "Write torch.sparse.mm(x, weight), or call x.detach() if its values are not trained"
+        raise refuse("The sparse tensor requires a gradient", "one that does not", advice)
+
+
+def padding(parts: Parts, asked: Requirements) -> None:
+    """Raise FormatError for a BCOO matrix with more padding, entries outside of its shape, than other entries."""
+    stored = int(getattr(asked.origin, "nse", 0))
+    padded = stored - len(parts.values)
+    if padded > len(parts.values):
+        advice = "Cut the rows out of the SciPy matrix, and call BCOO.from_scipy_sparse(x[start:stop])"
+        raise refuse(f"{padded:,} of {stored:,} stored entries are padding", "fewer than half", advice)
+
+
+def zeros_are_missing(parts: Parts, asked: Requirements) -> None:
+    """Raise FormatError for a sparse matrix, whose places without an entry count as missing; `asked` is unused."""
+    if parts.format != "dense":
+        advice = "Give fit and predict the same type; for a dense array write xgboost.DMatrix(x, missing=0.0)"
+        raise refuse(f"A {parts.format} matrix came", "one meaning of what is not stored, in all calls", advice)
+
+
+def frame(parts: Parts, asked: Requirements) -> None:
+    """Raise FormatError for a sparse frame of pandas, whose zeros count as values; `parts` is unused."""
+    if type(asked.origin).__name__ == "DataFrame":
+        advice = "Call scipy.sparse.csr_array(frame.sparse.to_coo()) before fit and before predict"
+        raise refuse("A sparse frame came", "the same type for fit and predict", advice)
+
+
+def sparse_array(parts: Parts, asked: Requirements) -> None:
+    """Raise FormatError for a SciPy sparse array where a sparse matrix is taken; `parts` is unused."""
+    if isinstance(asked.origin, scipy.sparse.sparray):
+        advice = f"Call scipy.sparse.{asked.origin.format}_matrix(x)"
+        raise refuse(f"A {type(asked.origin).__name__} came", "a sparse matrix", advice)
+
+
 def label_count(parts: Parts, asked: Requirements) -> None:
     """Raise FormatError for another number of labels than of rows; a label without dimensions counts as none."""
     count = asked.y.shape[0] if asked.y.ndim else 0
@@ -311,18 +349,18 @@ FRAMEWORKS: dict[str, Framework] = {
     "keras": Framework("Keras", ("dense", "csr", "coo", "bsr", "row_sparse"), counts_classes=True),
     "pytorch": Framework("PyTorch", ("dense", "csr", "csc", "coo", "row_sparse"), counts_classes=True),
     "sklearn": Framework("scikit-learn", ("dense", *_SCIPY)),
+    "scipy": Framework("SciPy", ("dense", *_SCIPY)),
+    "xgboost": Framework("XGBoost", ("dense", *_SCIPY), counts_classes=True),
+    "lightgbm": Framework("LightGBM", ("dense", "csr", "csc", "coo", "lil"), counts_classes=True),
+    "catboost": Framework("CatBoost", ("dense", "csr", "csc", "coo", "bsr", "lil", "dok")),
+    "jax": Framework("JAX", ("dense", "csr", "coo"), counts_classes=True),
     "implicit": Framework("implicit", ("csr",)),
     "vw": Framework("Vowpal Wabbit", ("csr", "coo"), "signs"),
 }
 EVERY = tuple(FRAMEWORKS)
+NOT_TREES = tuple(name for name in EVERY if name not in ("xgboost", "lightgbm", "catboost"))
 INDEXED = (*COMPRESSED, "coo", "row_sparse")
 PLACED = (*COMPRESSED, "coo")
-
-
-@cache
-def _effects() -> dict[str, dict[str, str]]:
-    """Return the texts of `validation_rules.toml`, by rule and framework; read once."""
-    return tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True)
@@ -340,7 +378,7 @@ class ValidationRule:
     @property
     def effects(self) -> Mapping[str, str]:
         """What was seen where the rule was violated, by framework; {} if nothing was."""
-        return _effects().get(self.name, {})
+        return facts.effects(self.name)
 
     def severity(self, framework: str) -> str | None:
         """Return "error" or "warning", what a violation is for the framework.
@@ -360,28 +398,38 @@ CONTRACTS = (
     ValidationRule("index type", index_types, EVERY, formats=INDEXED),
     ValidationRule("index widths", index_widths, EVERY, formats=PLACED, after=("index type",)),
     ValidationRule("index dtype", index_dtype, EVERY, formats=INDEXED, after=("index type",)),
-    ValidationRule("narrow indices", narrow_indices, warnings=("sklearn",), formats=PLACED, after=("index type",)),
+    ValidationRule(
+        "narrow indices", narrow_indices, ("catboost",), ("sklearn",), formats=PLACED, after=("index type",)
+    ),
     ValidationRule("lengths", lengths, EVERY, formats=INDEXED, after=("index type",)),
     ValidationRule("pointers", pointers, EVERY, formats=COMPRESSED, after=("shape", "index type", "lengths")),
     ValidationRule("range", ranges, EVERY, formats=INDEXED, after=("shape", "index type")),
     ValidationRule("numbers", numbers, EVERY),
     ValidationRule("floats", floats, ("tensorflow", "pytorch", "implicit"), ("keras", "sklearn"), after=("numbers",)),
+    ValidationRule("integers", floats, ("lightgbm",), formats=INDEXED, after=("numbers",)),
     ValidationRule("float32", single, warnings=EVERY),
     ValidationRule("dtype", dtype, EVERY),
-    ValidationRule("finite", finite, EVERY),
+    ValidationRule("finite", finite, NOT_TREES),  # to trees NaN is a missing value
     ValidationRule(
         "row order", row_order, ("tensorflow", "keras"), formats=("coo",), after=("shape", "index type", "lengths")
     ),
-    ValidationRule("column order", column_order, warnings=("tensorflow", "pytorch"), formats=PLACED, after=STRUCTURE),
+    ValidationRule(
+        "column order", column_order, warnings=("tensorflow", "pytorch", "sklearn"), formats=PLACED, after=STRUCTURE
+    ),
     ValidationRule(
         "duplicates",
         duplicates,
-        ("sklearn", "implicit"),
-        ("tensorflow", "keras", "pytorch", "vw"),
+        ("sklearn", "implicit", "xgboost", "lightgbm", "catboost"),
+        ("tensorflow", "keras", "pytorch", "vw", "scipy", "jax"),
         formats=PLACED,
         after=STRUCTURE,
     ),
     ValidationRule("unique rows", unique_rows, EVERY, formats=("row_sparse",), after=("index type", "range")),
+    ValidationRule("gradient of values", gradient_of_values, warnings=("pytorch",)),
+    ValidationRule("padding", padding, warnings=("jax",)),
+    ValidationRule("zeros are missing", zeros_are_missing, warnings=("xgboost",)),
+    ValidationRule("frame", frame, warnings=("xgboost",)),
+    ValidationRule("sparse array", sparse_array, ("catboost",)),
     ValidationRule("rows", rows, warnings=EVERY),
     ValidationRule("label count", label_count, EVERY, of_labels=True),
     ValidationRule("label values", label_values, EVERY, of_labels=True),

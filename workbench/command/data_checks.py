@@ -16,7 +16,7 @@ from workbench.command import data_source
 from workbench.command.exit_codes import FAILURE
 from workbench.command.output import echo
 
-NAMES = ("tensorflow", "keras", "pytorch", "sklearn")
+NAMES = tuple(name for name in FRAMEWORKS if name not in ("implicit", "vw"))
 """What may be asked for: the frameworks that take any matrix."""
 
 

@@ -315,9 +315,11 @@ def computed(x: Any) -> Any:
 def host_array(x: Any) -> Any:
     """Return tensors and matrices of other libraries as NumPy or SciPy arrays on the host; other values unchanged.
 
-    These are tensors of PyTorch, TensorFlow and CuPy, matrices that AnnData left on disk, pydata sparse, tabmat,
-    tensors of pyarrow, and pandas frames with sparse columns. Dask collections are computed. What is sparse stays so.
-    Raises FormatError for a sparse array whose fill value is not 0, ValueError for text in a frame with sparse columns.
+    These are tensors of PyTorch, TensorFlow and CuPy, BCOO and BCSR of JAX, matrices that AnnData left on disk, pydata
+    sparse, tabmat, tensors of pyarrow, and pandas frames with sparse columns. Dask collections are computed. What is
+    sparse stays so; entries of a CSR tensor keep their order, and padding of JAX is left out. Raises FormatError for a
+    sparse array whose fill value is not 0 and for a sparse tensor with dense dimensions, ValueError for text in a frame
+    with sparse columns.
     """
     library = library_of(x)
     if library in ("numpy", "scipy"):
@@ -328,6 +330,8 @@ def host_array(x: Any) -> Any:
         return _from_torch(x.detach().cpu())
     if library == "tensorflow":
         return _from_tensorflow(x)
+    if library == "jax" and hasattr(x, "nse"):
+        return _from_jax(x)
     if library == "cupyx" or library == "cupy":
         return x.get()
     if library == "anndata" and hasattr(x, "to_memory"):
@@ -401,19 +405,49 @@ def matrix_of_sparse_frame(frame: Any) -> scipy.sparse.csc_array:
 
 
 def _from_torch(tensor: Any) -> Any:
-    """Return a PyTorch CPU tensor as a NumPy array that shares its memory, or as a COO array if it is sparse."""
-    if tensor.is_floating_point() and str(tensor.dtype) not in ("torch.float16", "torch.float32", "torch.float64"):
-        tensor = tensor.float()  # NumPy has no bfloat16 and no floats of 8 bits
-    if str(tensor.layout) == "torch.strided":
+    """Return a PyTorch CPU tensor as a NumPy array or a CSR or COO array over its memory, where NumPy has its type.
+
+    Floats of 8 and 16 bits become float32, which SciPy takes. Other sparse layouts become COO. Raises FormatError for a
+    sparse tensor with dense dimensions.
+    """
+    is_dense = str(tensor.layout) == "torch.strided"
+    kept = ("torch.float32", "torch.float64", "torch.float16")[: 3 if is_dense else 2]
+    if tensor.is_floating_point() and str(tensor.dtype) not in kept:
+        tensor = tensor.float()
+    if is_dense:
         return tensor.numpy()
-    entries = tensor.to_sparse_coo().coalesce()
-    values, places = entries.values().numpy(), entries.indices().numpy()
-    return scipy.sparse.coo_array((values, tuple(places)), shape=tuple(entries.shape))
+    if tensor.dense_dim():
+        problem = f"The sparse tensor of shape {list(tensor.shape)} has {tensor.dense_dim()} dense dimensions"
+        raise refuse(problem, "none", "Type tensor.to_dense().to_sparse()")
+    if str(tensor.layout) == "torch.sparse_csr" and tensor.ndim == 2:
+        parts = tensor.values().numpy(), tensor.col_indices().numpy(), tensor.crow_indices().numpy()
+        return scipy.sparse.csr_array(parts, shape=tuple(tensor.shape))
+    entries = tensor.to_sparse_coo()
+    return scipy.sparse.coo_array((entries._values().numpy(), tuple(entries._indices().numpy())), tuple(entries.shape))
 
 
 def _from_tensorflow(tensor: Any) -> Any:
-    """Return a TensorFlow tensor as a NumPy array, or as a COO array if it is sparse."""
-    if not hasattr(tensor, "dense_shape"):
-        return tensor.numpy()
-    places, shape = tensor.indices.numpy(), tuple(int(size) for size in tensor.dense_shape)
-    return scipy.sparse.coo_array((tensor.values.numpy(), (places[:, 0], places[:, 1])), shape=shape)
+    """Return a TensorFlow tensor as a NumPy array, or as a COO array if it is sparse; bfloat16 becomes float32."""
+    is_sparse = hasattr(tensor, "dense_shape")
+    values = (tensor.values if is_sparse else tensor).numpy()
+    if values.dtype.kind == "V" or (is_sparse and values.dtype == np.float16):
+        values = values.astype(np.float32)  # SciPy has neither, NumPy no bfloat16
+    if not is_sparse:
+        return values
+    shape = tuple(int(size) for size in tensor.dense_shape)
+    return scipy.sparse.coo_array((values, tuple(tensor.indices.numpy().T)), shape=shape)
+
+
+def _from_jax(x: Any) -> Any:
+    """Return a BCOO or BCSR matrix of JAX as a COO or CSR array, without the padding of BCOO.
+
+    Raises FormatError for batches of matrices and for dense dimensions.
+    """
+    if getattr(x, "n_batch", 0) or getattr(x, "n_dense", 0):
+        problem = f"The sparse array of shape {tuple(x.shape)} has batch or dense dimensions"
+        raise refuse(problem, "none", "Type x.update_layout(n_batch=0, n_dense=0)")
+    values, indices = np.asarray(x.data), np.asarray(x.indices)
+    if hasattr(x, "indptr"):
+        return scipy.sparse.csr_array((values, indices, np.asarray(x.indptr)), shape=tuple(x.shape))
+    is_stored = (indices < np.array(x.shape)).all(axis=1)
+    return scipy.sparse.coo_array((values[is_stored], tuple(indices[is_stored].T)), shape=tuple(x.shape))

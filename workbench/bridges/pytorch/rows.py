@@ -43,7 +43,7 @@ def require_row_sparse(gradients: Iterable[torch.Tensor | None], names: Iterable
     Traceback (most recent call last):
         ...
     workbench.bridges.contracts.ContractError: error, gradient -> optimizer, sparse: The gradient of weight is dense. \
-Expected: a torch.sparse_coo tensor, the active rows. Take regularizers and dense terms off this weight. Otherwise \
+Expected: a torch.sparse_coo tensor, the active rows. Take regularizers and dense terms off this weight. Otherwise: \
 every row is stepped, or the optimizer is not lazy, without a word.
     """
     pairs = [(gradient, name) for gradient, name in zip(gradients, names, strict=True) if gradient is not None]

@@ -1,0 +1,21 @@
+"""Probes of implicit: what each fact of `workbench/bridges/facts/implicit.toml` says, on the installed release."""
+
+import numpy as np
+import scipy.sparse
+from implicit.als import AlternatingLeastSquares
+
+from tests.support.probes import repeated, right
+
+
+def factors(x):
+    model = AlternatingLeastSquares(2, iterations=2, num_threads=1, random_state=0, use_gpu=False)
+    model.fit(x, show_progress=False)
+    return model.user_factors
+
+
+def repeats():
+    x = scipy.sparse.csr_matrix(repeated())
+    x.data = np.abs(x.data)
+    once = x.copy()
+    once.sum_duplicates()
+    return right(factors(x), factors(once))
