@@ -1,5 +1,6 @@
 """The recommender: factors equal to float64 loops, EASE equal to its formula, labels, folders and refused input."""
 
+import gzip
 import json
 import re
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.io
 import scipy.sparse as sp
 from typer.testing import CliRunner
 
@@ -432,6 +434,70 @@ def test_ids_that_begin_with_0_stay_apart_from_those_without_it(tmp_path, text, 
     found = interactions.read(path)
     assert (found.users.tolist(), found.items.tolist()) == (users, items)
     assert found.matrix.nnz == 3
+
+
+PLAYS = [("u1", "m7", "Kind of Blue", 12), ("u2", "m7", "Kind of Blue", 3), ("u1", "m8", "Blue Train", 40)]
+"""Users, items, titles and plays, with tabs between them as a published list of plays has it, and no header."""
+
+
+def written(path: Path, rows: list[tuple], separator: str) -> Path:
+    path.write_text("".join(separator.join(map(str, row)) + "\n" for row in rows))
+    return path
+
+
+@pytest.mark.parametrize("name", ["plays.tsv", "plays.txt", "plays.csv", "plays.dat", "blanks.txt"])
+@pytest.mark.parametrize("places", [(0, 1), (0, 1, 3), (0, 1, 2, 3)], ids=["pairs", "values", "titles"])
+def test_text_without_a_header_keeps_its_first_row(tmp_path, name, places):
+    separator = {"plays.csv": ";", "plays.dat": "::", "blanks.txt": "  "}.get(name, "\t")
+    titles = [title.replace(" ", "_") for _, _, title, _ in PLAYS]
+    rows = [(user, item, title, plays) for (user, item, _, plays), title in zip(PLAYS, titles, strict=True)]
+    found = interactions.read(written(tmp_path / name, [tuple(row[n] for n in places) for row in rows], separator))
+    assert (found.users.tolist(), found.items.tolist()) == (["u1", "u2"], ["m7", "m8"])
+    assert found.matrix.toarray().tolist() == ([[12, 40], [3, 0]] if 3 in places else [[1, 1], [1, 0]])
+    assert (found.titles is None) == (2 not in places)
+    if 2 in places:
+        assert found.titles.tolist() == titles[1:]
+        roles = {"user": "column 1", "item": "column 2", "value": "column 4", "title": "column 3"}
+        assert found.columns == roles
+
+
+def test_titles_are_the_items_where_ids_are_missing_or_have_several(tmp_path):
+    rows = [(user, "" if user == "u2" else item, title, plays) for user, item, title, plays in PLAYS]
+    found = interactions.read(written(tmp_path / "plays.tsv", rows, "\t"))
+    assert found.items.tolist() == ["Blue Train", "Kind of Blue"]
+    assert found.columns == {"user": "column 1", "item": "column 3", "value": "column 4"}
+
+
+@pytest.mark.parametrize("name", ["u.data", "r.dat", "blanks.txt", "r.csv"])
+def test_numbers_without_a_header_are_ids_values_and_times_and_repeated_pairs_add_up(tmp_path, name):
+    separator = {"r.dat": "::", "blanks.txt": " ", "r.csv": ","}.get(name, "\t")
+    rows = [(1, 30, 4, 880000001), (2, 30, 3, 880000002), (1, 30, 2, 880000009), (2, 4, 5, 880000003)]
+    found = interactions.read(written(tmp_path / name, rows, separator))
+    assert (found.users.tolist(), found.items.tolist()) == ([1, 2], [4, 30])
+    assert found.matrix.toarray().tolist() == [[0, 6], [5, 3]]
+    assert found.times.tolist() == [880000009, 880000003, 880000002]
+
+
+def test_ids_that_begin_with_0_stay_apart_without_a_header_and_in_a_compressed_file(tmp_path):
+    path = tmp_path / "r.dat.gz"
+    path.write_bytes(gzip.compress(b"01::7::5\n1::07::3\n2::7::05\n"))
+    found = interactions.read(path)
+    assert (found.users.tolist(), found.items.tolist()) == (["01", "1", "2"], ["07", "7"])
+    assert found.matrix.sum() == 13
+
+
+def test_files_of_a_matrix_are_users_and_items(tmp_path):
+    matrix = sp.random(9, 6, 0.4, "csr", random_state=1)
+    sp.save_npz(tmp_path / "taken.npz", matrix)
+    scipy.io.mmwrite(tmp_path / "taken.mtx", matrix)
+    for name in ("taken.npz", "taken.mtx"):
+        assert np.allclose(interactions.read(tmp_path / name).matrix.toarray(), matrix.toarray())
+
+
+def test_a_file_that_is_not_there_is_answered_with_the_nearest_one(tmp_path):
+    written(tmp_path / "plays.tsv", PLAYS, "\t")
+    with pytest.raises(FileNotFoundError, match=r"There is no file .*play\.tsv\. Did you mean .*plays\.tsv"):
+        interactions.read(tmp_path / "play.tsv")
 
 
 def test_the_command_trains_saves_and_recommends(taken, tmp_path):

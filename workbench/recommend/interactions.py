@@ -1,5 +1,6 @@
 """What users took, as one matrix: from frames of user, item and value, files of ratings, and matrices of any kind."""
 
+import itertools
 import mmap
 import re
 from collections.abc import Mapping
@@ -11,7 +12,13 @@ import numpy as np
 import scipy.sparse
 
 from workbench import data
+from workbench.data import contract
 from workbench.data.errors import DataError
+from workbench.data.files.nearest import nearest_file
+from workbench.data.files.opened import compression_of
+from workbench.data.sources import ratings
+from workbench.data.tables import dialect
+from workbench.data.text import separated
 from workbench.formats.arrays import computed, host_array, library_of
 
 COLUMNS = {
@@ -23,8 +30,13 @@ COLUMNS = {
 }
 """Usual names of columns, in lower case; otherwise user, item and value are the first three. Without a column of items
 the titles are the items."""
-TABLES = (".csv", ".tsv", ".parquet")
-"""Suffixes of files that are read as frames, with a header."""
+TABLES = (".csv", ".tsv")
+"""Suffixes of text that has columns; in other text a line may also be a user and what that user took."""
+COMPRESSED = (".gz", ".bz2", ".xz", ".zip", ".zst")
+MATRICES = ("npz", "matrix_market", "matlab", "anndata", "binsparse")
+"""Readers of files of a matrix [users, items]."""
+FIRST_TIME = 1e8
+"""Numbers above it, the seconds since 1970 of the year 1973, are times in a column that has no name."""
 PADDED = re.compile(rb"0[0-9](?<=[,\t\n\" ]0[0-9])")
 """A number that begins with 0: read as numbers, the ids 01 and 1 would be the same. The pattern begins with the 0
 itself, which is found faster than what stands before it."""
@@ -122,30 +134,62 @@ def _matrix(source: Any) -> Any:
 
 
 def _read_file(path: Path) -> Any:
-    """Return the frame in a CSV, TSV or Parquet file, or the `Dataset` in another file of ratings."""
+    """Return the frame in Parquet, the interactions in text, the matrix in another file, or the `Dataset` of lists."""
     import pandas
 
-    if path.suffix.lower() not in TABLES:
-        return data.load("ratings", path=str(path))
     if not path.exists():
-        raise FileNotFoundError(f"There is no file {path}.")
+        raise FileNotFoundError(f"There is no file {path}.{nearest_file(path)}")
     if path.suffix.lower() == ".parquet":
         return pandas.read_parquet(path)
-    separator = "\t" if path.suffix.lower() == ".tsv" else ","
+    kind, _, _ = contract.guess_reader_options(path, {})
+    if kind in MATRICES:
+        return data.load(kind, path=str(path), kind="none").x
+    name = path.with_suffix("").name if path.suffix.lower() in COMPRESSED else path.name
+    layout = separated.layout(path)
+    if not name.lower().endswith(TABLES) and ratings.has_lists(path, layout):
+        return data.load("ratings", path=str(path))
+    return _of_text(path, layout)
+
+
+def _of_text(path: Path, layout: separated.Layout) -> Interactions:
+    """Return the interactions in text of a few columns, with a header or without."""
+    import pandas
+
+    sign = separated.SIGNS[layout.separator]
+    options: dict[str, Any] = {"sep": {"colons": ":", "space": r"\s+"}.get(layout.separator, sign)}
+    if sign in dialect.SEPARATORS:
+        known = dialect.dialect_of(path, sign)
+        has_header, skipped, options["decimal"] = known.header, known.comments, known.decimal
+    else:
+        lines = itertools.islice(separated.lines_of(path, layout), dialect.ROWS_SEEN)
+        first, *rest = [separated.fields(line.decode("utf-8"), layout.separator) for _, line in lines]
+        has_header, skipped = dialect.is_header(first, rest), layout.skipped
     # An item may be called NA; pieces of a column, read one by one, could get different types.
-    frame = pandas.read_csv(path, sep=separator, keep_default_na=False, na_values=[""], low_memory=False)
-    known = (*COLUMNS["user"], *COLUMNS["item"])
-    ids = [name for place, name in enumerate(frame.columns) if place < 2 or str(name).lower() in known]
-    whole = [name for name in ids if frame[name].dtype.kind in "iu"]
-    if whole and _has_padded(path):
-        texts = pandas.read_csv(path, sep=separator, usecols=whole, dtype=str, keep_default_na=False)
-        padded = [name for name in whole if texts[name].str.match(r"\s*0\d").any()]
-        frame = frame.assign(**{name: texts[name] for name in padded})
-    return frame
+    options |= {"skiprows": skipped, "header": 0 if has_header else None, "low_memory": False}
+    try:
+        frame = pandas.read_csv(path, keep_default_na=False, na_values=[""], **options)
+        if layout.separator == "colons":  # between two colons there is nothing
+            frame = frame.iloc[:, ::2].copy()
+        known_ids = (*COLUMNS["user"], *COLUMNS["item"])
+        ids = [name for place, name in enumerate(frame) if place < 2 or str(name).lower() in known_ids]
+        whole = [name for name in ids if frame[name].dtype.kind in "iu"]
+        if whole and _has_padded(path):
+            texts = pandas.read_csv(path, usecols=whole, dtype=str, keep_default_na=False, **options)
+            for name in whole:
+                if texts[name].str.match(r"\s*0\d").any():
+                    frame[name] = texts[name]
+    except pandas.errors.ParserError as error:
+        raise DataError(f"{path} cannot be read as columns of users and items: {error}") from None
+    if has_header:
+        return _of_frame(frame)
+    frame = frame.set_axis([f"column {place + 1}" for place in range(frame.shape[1])], axis=1)
+    return _of_roles(frame, _roles_by_place(frame))
 
 
 def _has_padded(path: Path) -> bool:
-    """Return whether a number in a file, not an empty one, begins with 0."""
+    """Return whether a number in a file, not an empty one, begins with 0; True also if the file is compressed."""
+    if compression_of(path):
+        return True
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
         return bool(PADDED.search(text))
 
@@ -204,11 +248,14 @@ def _numbers(column: Any) -> np.ndarray:
 
 def _of_frame(frame: Any) -> Interactions:
     """Return the interactions of a frame with a row for each: user, item, and where there are such, value and time."""
-    import pandas
-
     if not frame.columns.is_unique:
         twice = frame.columns[frame.columns.duplicated()][0]
         raise DataError(f"The frame has the column {twice!r} more than once; expected different names.")
+    return _of_roles(frame, _roles_by_name(frame))
+
+
+def _roles_by_name(frame: Any) -> dict[str, Any]:
+    """Return {role: column} of a frame by the names of its columns; user, item and value may be the first three."""
     lower = {str(name).lower(): name for name in reversed(frame.columns)}
     named = {role: lower[known[0]] for role, names in COLUMNS.items() if (known := [n for n in names if n in lower])}
     free = [name for name in frame.columns if name not in named.values()]
@@ -223,8 +270,39 @@ def _of_frame(frame: Any) -> Interactions:
                 )
             named[role] = free.pop(0)
     third = frame.columns[2] if len(frame.columns) > 2 else None
-    if "value" not in named and third in free and pandas.api.types.is_numeric_dtype(frame[third]):
+    if "value" not in named and third in free and _is_numeric(frame[third]):
         named["value"] = third
+    return named
+
+
+def _roles_by_place(frame: Any) -> dict[str, Any]:
+    """Return {role: column} of a frame without names: user, item, then a title, a value and a time, if they are there.
+
+    Titles are text. A title that the column of items does not identify is the item.
+    """
+    if frame.shape[1] < 2:
+        raise DataError(f"The file has {frame.shape[1]} column; expected user, item and, if there is one, value.")
+    user, item, *others = frame.columns
+    named = {"user": user, "item": item}
+    numbers = [name for name in others if _is_numeric(frame[name])]
+    if texts := [name for name in others if name not in numbers]:
+        is_known = frame[item].notna().all() and _has_one_title(frame, item, texts[0])
+        named["title" if is_known else "item"] = texts[0]
+    times = [name for name in numbers[1:] if frame[name].min() > FIRST_TIME]
+    return named | dict(zip(("value", "time"), [*numbers[:1], *times[:1]], strict=False))
+
+
+def _is_numeric(column: Any) -> bool:
+    """Return whether a column of a frame holds numbers."""
+    import pandas
+
+    return pandas.api.types.is_numeric_dtype(column)
+
+
+def _of_roles(frame: Any, named: Mapping[str, Any]) -> Interactions:
+    """Return the interactions of a frame whose columns are {role: column}."""
+    import pandas
+
     codes, labels = [], []
     for role in ("user", "item"):
         code, label = _coded(frame[named[role]])

@@ -148,12 +148,12 @@ def _read(
     """Return the pairs of a file, as lists of items or by columns; `lists` None infers which. Raises DataError."""
     refuse_binary(path, WHAT)
     layout = separated.layout(path, separator)
-    if lists or (lists is None and _has_lists(path, layout)):
+    if lists or (lists is None and has_lists(path, layout)):
         return _read_lists(path, layout)
     return _read_columns(path, layout, header, columns.split(), implicit)
 
 
-def _has_lists(path: str | os.PathLike, layout: Layout) -> bool:
+def has_lists(path: str | os.PathLike, layout: Layout) -> bool:
     """Return whether the file holds lists: its first 100 lines differ in length, are long, or begin with "user:"."""
     lines = (line for (_, line), _ in zip(separated.lines_of(path, layout), range(100), strict=False))
     lengths = {len(separated.fields(line.decode("utf-8"), layout.separator)) for line in lines}

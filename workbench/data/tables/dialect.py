@@ -113,7 +113,7 @@ def dialect_of(
         raise DataError(f"{path} holds no rows; a table has a row of names or values at least.")
     blank = next(number for number, row in enumerate(rows) if row)
     rows = [row for row in rows if row]
-    has_header = _is_header(rows[0], rows[1:]) if header is None else header
+    has_header = is_header(rows[0], rows[1:]) if header is None else header
     fields = _names(rows[0], rows[1:]) if has_header else [""] * len(rows[0])
     names = numbered(fields)
     repeated = tuple(name for name in dict.fromkeys(fields) if name and fields.count(name) > 1)
@@ -290,7 +290,7 @@ def _separator(start: list[str], quotes: bool) -> str:
     return max(SEPARATORS, key=shares.__getitem__) if any(shares.values()) else ","
 
 
-def _is_header(first: list[str], rest: list[list[str]]) -> bool:
+def is_header(first: list[str], rest: list[list[str]]) -> bool:
     """Return whether the row `first` is a header: no numbers, but some below, or texts that do not recur."""
     names = [field.strip() for field in first]
     if not any(names):
