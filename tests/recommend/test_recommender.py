@@ -18,12 +18,13 @@ from kernels import threads
 from tests.support.thread_counts import TWO_AT_MOST, share_out
 from workbench import data
 from workbench.command import cli
-from workbench.recommend import als, comparing, ease, interactions, lists, recommender
+from workbench.recommend import als, choosing, comparing, ease, interactions, lists, recommender
+from workbench.recommend.choosing import Chosen
 from workbench.recommend.interactions import read
 
 OPTIONS = [
-    {},
-    {"alpha": 20.0},
+    {"confidence": "linear"},
+    {"confidence": "log", "alpha": 20.0},
     {"confidence": "given", "alpha": 20.0},
     {"frequency_scaling": 1.0},
     {"feedback": "explicit"},
@@ -46,12 +47,12 @@ def solved(matrix: sp.csr_array, y: np.ndarray, r: wb.Recommender) -> np.ndarray
     x = np.zeros((len(counts), y.shape[1]))
     for u, row in enumerate(counts):
         there = row != 0
-        ridge = r.regularization * max(there.sum(), 1) ** r.frequency_scaling
+        ridge = r.chosen_.regularization * max(there.sum(), 1) ** r.frequency_scaling
         if r.feedback == "explicit":
             weight, target = there.astype(float), row
         else:
-            more = r.alpha * row
-            weight = np.where(there, more if r.confidence == "given" else 1 + more, 1.0)
+            more = r.alpha * (np.log1p(row) if r.chosen_.confidence == "log" else row)
+            weight = np.where(there, more if r.chosen_.confidence == "given" else 1 + more, 1.0)
             target = there.astype(float)
         x[u] = np.linalg.solve((y.T * weight) @ y + ridge * np.eye(y.shape[1]), y.T @ (weight * target))
     return x
@@ -161,7 +162,7 @@ def test_every_parameter_matters(taken, name, value):
 
 def test_ease_is_its_formula(taken):
     made = wb.Recommender("ease", regularization=5.0).fit(taken)
-    x = taken.toarray().astype(float)
+    x = (taken.toarray() > 0).astype(float)
     inverse = np.linalg.inv(x.T @ x + 5 * np.eye(60))
     expected = -inverse / np.diag(inverse)
     np.fill_diagonal(expected, 0)
@@ -436,6 +437,86 @@ def test_ids_that_begin_with_0_stay_apart_from_those_without_it(tmp_path, text, 
     assert found.matrix.nnz == 3
 
 
+def plays(seed: int, users: int = 400, items: int = 150, spread: float = 1.6) -> sp.csr_array:
+    """Plays of items by groups of users, counts of lognormal size."""
+    random = np.random.default_rng(seed)
+    liked = random.dirichlet(np.full(6, 0.2), users)[:, random.integers(0, 6, items)] / np.arange(1, items + 1) ** 0.7
+    taken = random.random((users, items)) < 14 * liked / liked.sum(1, keepdims=True)
+    counts = np.ceil(random.lognormal(2, spread, (users, items)))
+    return sp.csr_array((taken * counts).astype(np.float32))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_what_is_chosen_recalls_more_of_plays_than_usual_values(seed):
+    train, held = recommender.split_entries(read(plays(seed)), "user", seed)
+    chosen = wb.Recommender(factors=16, random_state=seed).fit(train)
+    usual = wb.Recommender(factors=16, random_state=seed, regularization=0.01, confidence="linear").fit(train)
+    assert chosen.chosen_.regularization > 0.1
+    assert chosen.recall(held) > 1.1 * usual.recall(held)
+    assert usual.chosen_ == Chosen(0.01, "linear")
+
+
+def test_a_chosen_confidence_folds_in_alike_after_loading(tmp_path):
+    made = wb.Recommender(factors=8, random_state=0, regularization=3.0, confidence="log").fit(plays(3))
+    by_hand = wb.Recommender(factors=8, random_state=0, regularization=3.0, confidence="linear")
+    by_hand.fit(logarithms_of(plays(3)))
+    assert np.array_equal(made.user_factors_, by_hand.user_factors_)
+    made.save(tmp_path / "model")
+    again = wb.load_model(tmp_path / "model")
+    assert again.chosen_ == Chosen(3.0, "log")
+    rows = plays(4)
+    for folded in (made, again):
+        assert np.array_equal(folded.recommend(rows).scores, by_hand.recommend(logarithms_of(rows)).scores)
+
+
+def logarithms_of(matrix: sp.csr_array) -> sp.csr_array:
+    return sp.csr_array((np.log1p(matrix.data), matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+def test_a_count_is_one_taken_item_to_ease_and_a_rating_is_not():
+    counts = plays(5)
+    ones = sp.csr_array((np.ones_like(counts.data), counts.indices, counts.indptr), shape=counts.shape)
+    made, of_ones = wb.Recommender("ease").fit(counts), wb.Recommender("ease").fit(ones)
+    assert np.array_equal(made.item_weights_, of_ones.item_weights_)
+    assert np.array_equal(made.recommend(counts[:9]).scores, of_ones.recommend(ones[:9]).scores)
+    assert np.array_equal(made.score([0, 1], [2, 3]), of_ones.score([0, 1], [2, 3]))
+    assert made.recall(ones) == of_ones.recall(ones)
+    explicit = wb.Recommender("ease", feedback="explicit").fit(counts)
+    assert not np.allclose(explicit.item_weights_, made.item_weights_)
+
+
+def test_few_entries_take_usual_values_and_ratings_are_chosen_by_their_error():
+    few = plays(6, users=60)
+    assert few.nnz < choosing.FEWEST
+    assert wb.Recommender(random_state=0).fit(few).chosen_ == Chosen(choosing.USUAL, "linear")
+    random = np.random.default_rng(0)
+    taste = random.normal(size=(300, 3)) @ random.normal(size=(3, 80))
+    ratings = np.where(random.random(taste.shape) < 0.15, np.clip(np.rint(3 + taste), 1, 5), 0)
+    made = wb.Recommender(factors=8, random_state=0, feedback="explicit").fit(ratings)
+    assert made.chosen_.confidence == "linear"
+    train, held = recommender.split_entries(read(ratings), "user", 1)
+    errors = [
+        als.squared_error(held, one.user_factors_, one.item_factors_)
+        for one in (
+            wb.Recommender(factors=8, random_state=0, feedback="explicit", regularization=value).fit(train)
+            for value in (made.chosen_.regularization, 0.01)
+        )
+    ]
+    assert errors[0] < 0.9 * errors[1]
+
+
+def test_what_overflows_is_not_chosen():
+    def score(one: Chosen) -> float:
+        if one.confidence == "linear":
+            raise data.DataError("The factors overflow float32")
+        return -abs(np.log10(one.regularization) - 2.5)
+
+    chosen = choosing.choose(score, None, ("linear", "log"))
+    assert (round(chosen.regularization, 1), chosen.confidence) == (316.2, "log")
+    assert choosing.choose(score, 7.0, ("linear", "log")) == Chosen(7.0, "log")
+    assert choosing.choose(score, 7.0, ("linear",)) == Chosen(7.0, "linear")
+
+
 PLAYS = [("u1", "m7", "Kind of Blue", 12), ("u2", "m7", "Kind of Blue", 3), ("u1", "m8", "Blue Train", 40)]
 """Users, items, titles and plays, with tabs between them as a published list of plays has it, and no header."""
 
@@ -630,7 +711,8 @@ def test_early_stopping_ranks_some_of_many_users(taken, monkeypatch):
     monkeypatch.setattr(recommender, "MOST_RANKED", 30)
     monkeypatch.setattr(recommender, "RANKED", 7)
     monkeypatch.setattr(lists, "recall", lambda places, held: ranked.append((len(places), held.nnz)) or 0.5)
-    wb.Recommender(factors=4, iterations=2, early_stopping=True, random_state=0).fit(taken)
+    given = {"regularization": 1.0, "confidence": "linear"}
+    wb.Recommender(factors=4, iterations=2, early_stopping=True, random_state=0, **given).fit(taken)
     assert [count for count, _ in ranked] == 2 * [7, 7, 7, 7, 2]
     assert all(entries >= count for count, entries in ranked)
 
@@ -670,8 +752,9 @@ def test_counts_of_heavy_tails_solve_the_normal_equations(options, solver):
     counts = (random.random((200, 90)) < 0.1) * np.minimum(np.floor(random.pareto(0.6, (200, 90)) + 1), 10_000)
     counts[5], counts[:, 7] = 0, 0
     made = wb.Recommender(
-        factors=8, iterations=1, steps=40, solver=solver, random_state=0, regularization=0.5, **options
-    ).fit(counts)
+        factors=8, iterations=1, steps=40, solver=solver, random_state=0, regularization=0.5,
+        **{"confidence": "linear"} | options
+    ).fit(counts)  # fmt: skip
     x, y = made.user_factors_.astype(float), made.item_factors_.astype(float)
     for item, column in enumerate(counts.T):
         taken = column > 0

@@ -148,7 +148,7 @@ def advise(
     Parameters
     ----------
     model
-        What is trained, by default what suits the labels.
+        What is trained, by default what suits the labels; als or ease compares these two on who took what.
     budget
         Seconds that it may take, 5 or more.
     optimizer
@@ -171,9 +171,15 @@ def advise(
     workbench advise train.txt
     workbench advise clicks.csv --label clicked --budget 30
     workbench advise train.txt --for pytorch
+    workbench advise taken.csv --model als
     """
     from workbench.command import advising
 
+    if model in RECOMMENDERS:
+        from workbench.command import recommending
+
+        recommending.advise(source, json)
+        return
     if framework:
         asked = None if exit_codes.is_default(ctx, "budget") else budget
         advising.show_framework(source, framework, files, asked, batch_rows, json)

@@ -1,5 +1,7 @@
-"""Recommenders on the command line: `train --model als` and `apply` of the folder that it saved."""
+"""Recommenders on the command line: `advise` and `train` with `--model als`, and `apply` of the folder it saved."""
 
+import json
+import shlex
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,6 +10,8 @@ from typing import Any
 from kernels.registry import format_count
 from workbench import atomic_files
 from workbench.command.output import echo, escape_line
+from workbench.recommend import comparing
+from workbench.recommend.interactions import Interactions
 from workbench.recommend.recommender import Recommender
 
 NAMES = {"width": "factors", "epochs": "iterations", "seed": "random_state"}
@@ -16,24 +20,51 @@ SHOWN = 10
 """Lines that are shown if no file is written."""
 
 
+def advise(source: str, as_json: bool) -> None:
+    """Train als and ease on most of what is in the file `source`; print time, memory and recall, as JSON if asked for.
+
+    DataError if the file cannot be used.
+    """
+    made = Recommender("als", random_state=0)
+    found = _read(made, source)
+    answer = comparing.compare(found, random_state=0)
+    if as_json:
+        sizes = {"items": answer.items, "items_most": answer.items_most, "items_equal": answer.items_equal}
+        echo(json.dumps({"best": answer.best, **sizes, "models": list(answer.records)}, indent=1))
+        return
+    echo(answer.sentences)
+    echo(f"Train it with: workbench train {shlex.quote(source)} --model {answer.best} --save model/")
+
+
+def _read(made: Recommender, source: str) -> Interactions:
+    """Return what a recommender reads in a file, and print which columns it took for what to standard error."""
+    found = made.read(source)
+    if named := [f"{role} {name!r}" for role, name in found.columns.items()]:
+        echo(f"Columns: {', '.join(named)}{'' if 'value' in found.columns else '; each row counts 1'}.", err=True)
+    return found
+
+
 def train(source: str, model: str, options: Mapping[str, Any], save: Path | None, force: bool) -> None:
     """Fit a recommender to the file `source`, print what it took, and keep it in the folder `save` unless None.
 
     `options` are those of the command that were given, by their names. DataError if the file cannot be used.
     """
     made = Recommender(model, verbose=True, **{NAMES[name]: options[name] for name in NAMES if name in options})
-    found = made.read(source)
-    if named := [f"{role} {name!r}" for role, name in found.columns.items()]:
-        echo(f"Columns: {', '.join(named)}{'' if 'value' in found.columns else '; each row counts 1'}.")
+    found = _read(made, source)
     start = time.perf_counter()
     made.fit(found)
     users, items = made.seen_.shape
     echo(
         f"{model}: {format_count(users, 'user')}, {format_count(items, 'item')}, "
         f"{format_count(made.seen_.nnz, 'entry')}; {format_count(made.n_iter_, 'iteration')} in "
-        f"{time.perf_counter() - start:.3g} s"
+        f"{time.perf_counter() - start:.3g} s, regularization {made.chosen_.regularization:.3g}"
+        + (f", confidence {made.chosen_.confidence}" if model == "als" else "")
     )
-    if save is not None:
+    if save is None:
+        echo(
+            f"To keep it: --save model/. How well it recommends: workbench advise {shlex.quote(source)} --model {model}"
+        )
+    else:
         made.save(save, force)
         echo(f"The model is kept in {save}. To recommend: workbench apply {save} FILE --out lists.csv")
 

@@ -39,7 +39,10 @@ class Weights(NamedTuple):
 
 
 def weights_of(feedback: str, confidence: str, alpha: float) -> Weights:
-    """Return the weights of implicit feedback with confidence 1 + alpha r or as given (alpha r), or of ratings."""
+    """Return the weights of implicit feedback with confidence 1 + alpha r or as given (alpha r), or of ratings.
+
+    With confidence "log" r is the logarithm of 1 + the value.
+    """
     if feedback == "explicit":
         return Weights(0.0, 1.0, 1.0, 0.0, has_gram=False)
     if confidence == "given":
@@ -107,6 +110,13 @@ def solve(
         kernels.get("als_conjugate").trusted(*entries, y, diagonal, ridge, *w[:4], steps, x)
     else:
         kernels.get("als_cholesky").trusted(*entries, y, diagonal, ridge, *w[:4], x)
+
+
+def squared_error(matrix: Any, x: np.ndarray, y: np.ndarray) -> float:
+    """Return the mean squared difference of the entries of a CSR matrix and the products of factors x and y."""
+    dots = np.empty(matrix.nnz, np.float32)
+    kernels.get("sddmm").trusted(matrix.indptr, matrix.indices, x, y, dots)
+    return float(np.mean(np.square(dots - matrix.data, dtype=np.float64)))
 
 
 class Factors:

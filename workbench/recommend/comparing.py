@@ -41,8 +41,9 @@ class RecommenderAdvice:
 
         return pandas.DataFrame(list(self.records)).set_index("model")
 
-    def __repr__(self) -> str:
-        """Return the answer in sentences."""
+    @property
+    def sentences(self) -> str:
+        """What each model costs and recalls, a line each, and up to how many items EASE fits and pays."""
         parts = []
         for record in self.records:
             if record["reason"]:
@@ -56,7 +57,11 @@ class RecommenderAdvice:
         parts.append(
             f"EASE, dense, fits into the free memory up to {self.items_most:,} items (here {self.items:,}){equal}."
         )
-        return "\n".join([*parts, f'Train with wb.train(ratings, model="{self.best}").'])
+        return "\n".join(parts)
+
+    def __repr__(self) -> str:
+        """Return the answer in sentences, and what to type."""
+        return f'{self.sentences}\nTrain with wb.train(ratings, model="{self.best}").'
 
 
 def compare(source: Any, **parameters: Any) -> RecommenderAdvice:
