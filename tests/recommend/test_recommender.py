@@ -600,6 +600,15 @@ def test_the_command_trains_saves_and_recommends(taken, tmp_path):
     assert not len(lists_written.merge(table, on=["user", "item"]))
     done = runner.invoke(cli.app, ["apply", str(model), str(path)])
     assert "rows in all. Type --out lists.csv" in done.output
+    done = runner.invoke(cli.app, ["advise", str(path), "--model", "als"])
+    assert done.exit_code == 0, done.output
+    assert re.search(r"als: recall at 20 0\.\d+, .*\nease: recall at 20 0\.\d+, .*\nmost popular: ", done.output)
+    assert f"Train it with: workbench train {path} --model" in done.output
+    done = runner.invoke(cli.app, ["advise", str(path), "--model", "ease", "--json"])
+    answer = json.loads(done.stdout)
+    assert [one["model"] for one in answer["models"]] == ["als", "ease", "most popular"]
+    assert answer["best"] in ("als", "ease")
+    assert answer["items"] == 54
 
 
 def test_the_code_of_the_page_runs(taken, tmp_path, monkeypatch):
