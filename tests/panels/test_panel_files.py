@@ -30,7 +30,7 @@ def test_the_sizes_of_another_data_set_do_not_stay_for_the_users_file(here, open
     shown = {name: panel.form.fields[name].value for name in suited.OF_FILES}
     assert shown == {"density": "natural", "width": "natural", "features": ""}
     assert not {"width", "density", "features"} & set(panel.state.spec().axes)
-    assert "Densities natural, Widths natural and Features all follow the data set." in text(panel)
+    assert "Densities, Widths and Features follow the data set." in text(panel)
     panel.state.choose(dataset="uniform")
     assert panel.form.fields["width"].value == "16"
     assert "follow the data set" not in text(panel)

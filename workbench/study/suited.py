@@ -5,7 +5,7 @@ number of features would drop columns.
 
 >>> complete_with_suggestions({"dataset": "svmlight",
 ... "width": 4})["density"], describe_following({"dataset": "svmlight", "width": 4})
-('natural', 'Densities natural and Features all follow the data set. Widths 4 instead of natural: as you asked.')
+('natural', 'Densities and Features follow the data set. Widths 4 instead of natural: as you asked.')
 """
 
 import contextlib
@@ -190,9 +190,7 @@ def describe_following(given: Mapping[str, Any], filled: Mapping[str, str] | Non
     kept = [name for name in own if _is_natural(choices[name])]
     others = [name for name in own if name not in (*kept, *of_file)]
     follow = (
-        (f"{join_items(_join_choices(name, own[name]) for name in kept)} {_follow_or_follows(kept)} the data set.")
-        if kept
-        else ""
+        f"{join_items(CHOICES[name].label for name in kept)} {_follow_or_follows(kept)} the data set." if kept else ""
     )
     found = ""
     if of_file:
