@@ -62,19 +62,22 @@ def apply(
     if isinstance(made, recommending.Recommender):
         recommending.apply(made, source, out, force)
         return
-    predicted = made.apply(source, labels)
+    applied = made.apply_in_blocks(source, labels)
     if out is not None:
-        write_predictions(out, predicted, force, quote_formulas)
-        echo(f"{out}: {format_count(len(predicted.values), 'row')}")
+        echo(f"{out}: {format_count(write_predictions(out, applied, force, quote_formulas), 'row')}")
     else:
-        for line in lines_of_predictions(predicted, SHOWN):
-            echo(escape_line(",".join(line)))
-        if len(predicted.values) > SHOWN:
-            echo(f"... {len(predicted.values):,} rows in all. Type --out scores.csv to write them.")
-    if predicted.note:
-        echo(f"No quality: {predicted.note}.", err=True)
+        count = 0
+        for part in applied:
+            head, *lines = lines_of_predictions(part, max(SHOWN - count, 0), first=count)
+            for line in lines if count else [head, *lines]:
+                echo(escape_line(",".join(line)))
+            count += len(part.values)
+        if count > SHOWN:
+            echo(f"... {count:,} rows in all. Type --out scores.csv to write them.")
+    if applied.note:
+        echo(f"No quality: {applied.note}.", err=True)
     else:
-        echo("quality: " + ", ".join(f"{name} {value:.4f}" for name, value in predicted.quality.items()))
+        echo("quality: " + ", ".join(f"{name} {value:.4f}" for name, value in applied.quality.items()))
 
 
 app = typer.Typer(

@@ -31,7 +31,7 @@ _MODULES = {
     "batches.in_memory": "Batches",
     "cache": "Description describe is_cached load",
     "contract": "Source get names register unavailable",
-    "dataset.record": "Dataset RowBlock RowBlocks StoredRows row_lengths",
+    "dataset.record": "Dataset RowBlock RowBlocks StoredRows Stream row_lengths",
     "dataset.selection": "keep_features keep_rows merge_rare_classes rows_between shuffle_rows split "
     "take with_density with_positive",
     "dataset.targets": "natural_width summary targets with_labels",

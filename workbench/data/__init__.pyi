@@ -17,6 +17,7 @@ from workbench.data.dataset.record import Dataset as Dataset
 from workbench.data.dataset.record import RowBlock as RowBlock
 from workbench.data.dataset.record import RowBlocks as RowBlocks
 from workbench.data.dataset.record import StoredRows as StoredRows
+from workbench.data.dataset.record import Stream as Stream
 from workbench.data.dataset.record import row_lengths as row_lengths
 from workbench.data.dataset.selection import keep_features as keep_features
 from workbench.data.dataset.selection import keep_rows as keep_rows

@@ -22,7 +22,7 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -34,7 +34,7 @@ from kernels.registry import format_count
 from workbench import atomic_files, data, formats, models, ops, spreadsheets
 from workbench.data.dataset.record import compressed, with_known_values
 from workbench.data.errors import MissingLabelsError
-from workbench.data.labels import NONE, Labels, name_of
+from workbench.data.labels import NONE, Labels, Wanted, name_of, read_labels
 from workbench.data.tables.columns import load
 from workbench.data.tables.frames import encode, is_frame
 from workbench.formats.compressed import with_native_order
@@ -63,6 +63,8 @@ FACTS = ("fields", "implicit", LABEL_DTYPE)
 """Facts of the data that a model may need to predict."""
 READ = ("reread", "features_kept", "features_before", "columns_kept")
 """Facts of the data that say how a file was read."""
+STREAMED_BYTES = 1 << 20
+"""Bytes of text that are predicted at once."""
 NOT_OF_READER = ("path", "labels", "columns", "kind", "positive", "classes", "unseen", "label")
 """Parameters of a reader that a later file does not share, or that the labels of the model stand for."""
 
@@ -117,15 +119,15 @@ class Predictions:
     note: str = ""
 
 
-def lines_of_predictions(predictions: Predictions, most: int | None = None) -> list[list[str]]:
+def lines_of_predictions(predictions: Predictions, most: int | None = None, first: int = 0) -> list[list[str]]:
     """Return the rows of a CSV table as texts: a header, then row index, prediction, probability of each class.
 
-    `most` is the largest number of rows below the header, None for all.
+    `most` is the largest number of rows below the header, None for all; `first` is the index of the first row.
     """
     values, chances = predictions.values[:most], predictions.probabilities
     table = values if values.ndim == 2 else values[:, np.newaxis]
     heads = [f"prediction_{place}" for place in range(table.shape[1])] if values.ndim == 2 else ["prediction"]
-    columns: list[Iterable[str]] = [map(str, range(len(values)))]
+    columns: list[Iterable[str]] = [map(str, range(first, first + len(values)))]
     for column in table.T.tolist():
         columns.append([f"{one:.9g}" if isinstance(one, float) else str(one) for one in column])
     if chances is not None:
@@ -134,18 +136,89 @@ def lines_of_predictions(predictions: Predictions, most: int | None = None) -> l
     return [head, *map(list, zip(*columns, strict=True))]
 
 
-def write_predictions(out: Path, predictions: Predictions, force: bool = True, quote_formulas: bool = False) -> None:
-    """Write the table of `lines_of_predictions` to a CSV file atomically.
+def write_predictions(out: Path, parts: Iterable[Predictions], force: bool = True, quote_formulas: bool = False) -> int:
+    """Write the table of `lines_of_predictions` of consecutive rows to a CSV file atomically; return their count.
 
     An existing file is replaced; without `force`, FileExistsError. Names of classes that a spreadsheet would run begin
     with an apostrophe if `quote_formulas`; else a warning tells them.
     """
-    head, *rows = lines_of_predictions(predictions)
-    columns = spreadsheets.guard_columns(
-        {name: list(cells) for name, cells in zip(head, zip(*rows, strict=True), strict=False)}, out, quote_formulas
-    )
+    count, is_told = 0, quote_formulas
     with atomic_files.replacing(out, force=force) as new, new.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([head, *zip(*columns.values(), strict=True)])
+        writer = csv.writer(file)
+        for part in parts:
+            head, *rows = lines_of_predictions(part, first=count)
+            if not count:
+                writer.writerow(head)
+            columns = {name: list(cells) for name, cells in zip(head, zip(*rows, strict=True), strict=False)}
+            if quote_formulas or (not is_told and part.values.dtype.kind == "U"):
+                is_told |= any(map(spreadsheets.is_formula, set(part.values.tolist())))
+                columns = spreadsheets.guard_columns(columns, out, quote_formulas)
+            writer.writerows(zip(*columns.values(), strict=True))
+            count += len(part.values)
+    return count
+
+
+@final
+class Application:
+    """Predictions of the rows of a file by a model, block by block; `quality` and `note` are known at the end."""
+
+    def __init__(self, model: "TrainedModel", path: str | os.PathLike, labels: str | os.PathLike | None) -> None:
+        """Store the model and the paths; nothing is read."""
+        self._model, self._path, self._labels = model, path, labels
+        self.quality: dict[str, float] = {}
+        self.note = ""
+
+    def __iter__(self) -> Iterator[Predictions]:
+        """Yield the predictions of some rows, then of the next ones; DataError for what cannot be read."""
+        model, run, scores, targets = self._model, self._model._run(), list[np.ndarray](), list[np.ndarray]()
+        for x, y in self._blocks():
+            scores.append(model._scores(x, run))
+            targets += [] if y is None else [y]
+            if self.note:
+                targets.clear()
+            probabilities = model._probabilities(scores[-1]) if model.classes else None
+            yield Predictions(model._values(scores[-1]), probabilities, model.classes, {}, self.note)
+            if self.note:
+                scores.clear()
+        if model.model.rank is not None:
+            self.note = "the order of items is measured without the pairs trained on, which a saved model does not keep"
+        if not self.note:
+            both = np.concatenate(scores), np.concatenate(targets)
+            measures = {model.model.quality_name: model.model.quality, **model.model.measures}
+            self.quality = {name: float(measure(*both)) for name, measure in measures.items()}
+
+    def _blocks(self) -> Iterator[tuple[Any, np.ndarray | None]]:
+        """Yield (X, targets or None) of consecutive rows, in memory that may be used again; sets `note`."""
+        model = self._model
+        stream = model._stream(self._path, self._labels)
+        if stream is None:
+            rows, self.note = model.read(self._path, self._labels)
+            yield rows.x, None if self.note else model._targets(rows)
+            return
+        like, count, entries = model._like(), 0, 0
+        wanted = Wanted(like.kind, None if like.kind == "numbers" else like.labels.positive)
+        if like.kind != "numbers":
+            wanted = dataclasses.replace(wanted, classes=like.classes)
+        for block in stream.blocks(0):
+            if not len(block.labels):
+                continue
+            targets = None
+            if not self.note:
+                try:
+                    before = count
+                    _, y = read_labels(block.labels, wanted, lambda row: stream.place(before + row))  # noqa: B023
+                    x = scipy.sparse.csr_array((len(y), model.features), dtype=np.float32)
+                    targets = model._targets(dataclasses.replace(like, x=x, y=y))
+                except data.DataError as error:
+                    self.note = str(error).splitlines()[0]
+            yield block.x, targets
+            count, entries = count + len(block.labels), entries + block.x.nnz
+        if not count:
+            raise data.DataError(f"{self._path} holds no rows; a data set has at least one.")
+        if not entries:
+            raise data.DataError(
+                f"{self._path} has labels without features: none of its {count} rows stores an entry to learn from."
+            )
 
 
 @final
@@ -318,6 +391,19 @@ class TrainedModel:
 
         A frame is encoded by its columns as the table that was trained on.
         """
+        return self._scores(x, self._run())
+
+    def _run(self) -> Run:
+        """Return a training with the arrays of the model, which predicts."""
+        is_class, dtype = self.model.target == "classes", np.dtype(self.setup.dtype)
+        y = np.zeros(1, np.int64) if is_class else np.zeros((1, self.model.outputs or self.width), dtype)
+        run = Run(self.setup, self._valid_row(), y, self.width, self.facts)
+        state = run.state_dict() | {f"parameter:{name}": array for name, array in self.arrays.items()}
+        run.load_state_dict(state)
+        return run
+
+    def _scores(self, x: Any, run: Run) -> np.ndarray:
+        """Return scores as `scores` does, by a training of `_run`."""
         if is_frame(x) and "columns" in self.facts.get("reread", {}):
             x = encode(x, load(self.facts["reread"]["columns"]))
             x = x[:, np.array(self.facts["columns_kept"])] if "columns_kept" in self.facts else x
@@ -330,11 +416,6 @@ class TrainedModel:
         x = formats.arrays.canonical(formats.astype(formats.to_format(x, "csr"), dtype, copy=False))
         if not np.isfinite(x.data).all():
             raise data.DataError("X has values that are NaN or infinite; expected finite numbers.")
-        is_class = self.model.target == "classes"
-        y = np.zeros(1, np.int64) if is_class else np.zeros((1, self.model.outputs or self.width), dtype)
-        run = Run(self.setup, self._valid_row(), y, self.width, self.facts)
-        state = run.state_dict() | {f"parameter:{name}": array for name, array in self.arrays.items()}
-        run.load_state_dict(state)
         return run.predict(x)
 
     def _valid_row(self) -> scipy.sparse.csr_array:
@@ -438,6 +519,10 @@ class TrainedModel:
         y = np.zeros((0, len(self.labels.classes)) if self.labels.kind == "multilabel" else 0, dtype)
         return data.Dataset(self.reader or "model", x, y, self.labels, "the file trained on", "", facts=facts)
 
+    def _targets(self, rows: data.Dataset) -> np.ndarray:
+        """Return the targets of labelled rows as the model's measures take them."""
+        return data.targets(rows, self.model.target, self.model.outputs or self.width, self.setup.dtype)
+
     def _narrowed(self, rows: data.Dataset) -> data.Dataset:
         """Return the rows with only the columns that were kept in training; unchanged if all were."""
         columns = self.facts.get("columns_kept")
@@ -456,17 +541,45 @@ class TrainedModel:
         Predictions
             Values, probabilities, quality.
         """
-        rows, note = self.read(path, labels)
-        scores = self.scores(rows.x)
-        quality: dict[str, float] = {}
-        if self.model.rank is not None:
-            note = "the order of items is measured without the pairs trained on, which a saved model does not keep"
-        if not note:
-            y = data.targets(rows, self.model.target, self.model.outputs or self.width, self.setup.dtype)
-            measures = {self.model.quality_name: self.model.quality, **self.model.measures}
-            quality = {name: float(measure(scores, y)) for name, measure in measures.items()}
-        probabilities = self._probabilities(scores) if self.classes else None
-        return Predictions(self._values(scores), probabilities, self.classes, quality, note)
+        applied = self.apply_in_blocks(path, labels)
+        parts = list(applied)
+        values = np.concatenate([part.values for part in parts])
+        chances = [part.probabilities for part in parts if part.probabilities is not None]
+        return Predictions(
+            values, np.concatenate(chances) if chances else None, self.classes, applied.quality, applied.note
+        )
+
+    def apply_in_blocks(self, path: str | os.PathLike, labels: str | os.PathLike | None = None) -> "Application":
+        """Return the predictions of a file as an iterable of `Predictions` of consecutive rows.
+
+        svmlight text is read block by block, in memory that holds some blocks, and 8 bytes a row for the quality; other
+        files, and those without labels, are read whole.
+
+        Parameters
+        ----------
+        path, labels : path
+            As of `read`.
+
+        Returns
+        -------
+        Application
+            An iterable whose `quality` and `note` are those of `Predictions`, once it was iterated.
+        """
+        return Application(self, path, labels)
+
+    def _stream(self, path: str | os.PathLike, labels: str | os.PathLike | None) -> data.Stream | None:
+        """Return the rows of a file as a stream; None if they are read whole."""
+        name = self.reader or data.guess(path)[0]
+        source, reread = data.get(name), self.facts.get("reread", {})
+        is_whole = labels is not None or "columns_kept" in self.facts or self.labels.kind == "multilabel"
+        if source.stream is None or is_whole:
+            return None
+        own = {key: value for key, value in self.parameters.items() if key in source.parameters}
+        given = {"features": self.facts.get("features_before", self.features), **reread, **own, "path": path}
+        try:
+            return source.open_stream(STREAMED_BYTES, given)
+        except data.DataError:  # what reading it whole takes, or refuses in other words
+            return None
 
     # The folder
 

@@ -1,0 +1,91 @@
+"""Predictions of svmlight text block by block: the same bits as of the whole file, for labels of any kind."""
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from tests.training.test_streaming import ROWS, lines, write
+from workbench.data.errors import DataError
+from workbench.training import trained
+from workbench.training.trained import TrainedModel, write_predictions
+
+
+def applied(model: TrainedModel, path, out, monkeypatch, is_whole: bool):
+    """Return (bytes of the file of predictions, quality, note), read block by block or whole."""
+    monkeypatch.setattr(trained, "STREAMED_BYTES", 5000)
+    with monkeypatch.context() as patched:
+        if is_whole:
+            patched.setattr(TrainedModel, "_stream", lambda *given: None)
+        parts = model.apply_in_blocks(path)
+        count = write_predictions(out, parts)
+    return out.read_bytes(), count, parts.quality, parts.note
+
+
+@pytest.mark.parametrize("labels", [("-1", "1"), ("3", "5", "7"), ("",)])
+@pytest.mark.parametrize("given", [{"stream": True}, {"search": 0}])
+def test_blocks_are_predicted_as_the_whole_file_bit_for_bit(tmp_path, monkeypatch, labels, given):
+    path = write(tmp_path / "a.svm", lines(0, labels))
+    later = write(tmp_path / "b.svm", ["", *lines(1, labels, columns=250), "# nothing"])
+    wb.train(path, **given).save(tmp_path / "model")
+    model = wb.load_model(tmp_path / "model")
+    assert len(list(model.apply_in_blocks(later))) == 1
+    blocks = applied(model, later, tmp_path / "blocks.csv", monkeypatch, is_whole=False)
+    whole = applied(model, later, tmp_path / "whole.csv", monkeypatch, is_whole=True)
+    assert blocks == whole
+    assert blocks[1] == ROWS
+    assert blocks[2]
+    assert len(list(model.apply_in_blocks(later))) > 3
+
+
+def test_labels_that_are_none_of_the_classes_leave_the_predictions(tmp_path, monkeypatch):
+    text = lines(2, ("-1", "1"))
+    wb.train(write(tmp_path / "a.svm", text), stream=True).save(tmp_path / "model")
+    model = wb.load_model(tmp_path / "model")
+    later = write(tmp_path / "b.svm", [*text[:-3], f"8 {text[-1].partition(' ')[2]}"])
+    blocks = applied(model, later, tmp_path / "blocks.csv", monkeypatch, is_whole=False)
+    whole = applied(model, later, tmp_path / "whole.csv", monkeypatch, is_whole=True)
+    assert blocks == whole
+    assert "the label '8' is none of the classes" in blocks[3]
+    assert not blocks[2]
+
+
+def test_rows_without_labels_and_packed_ones_are_predicted_too(tmp_path, monkeypatch):
+    text = lines(3, ("-1", "1"))
+    wb.train(write(tmp_path / "a.svm", text), stream=True).save(tmp_path / "model")
+    model = wb.load_model(tmp_path / "model")
+    bare = write(tmp_path / "bare.svm", [line.partition(" ")[2] for line in text if ":" in line])
+    found = model.apply(bare)
+    assert found.note == "it has no labels"
+    assert len(found.values) == sum(":" in line for line in text)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [("1 9999:1", "column 9999 is out of range"), ("1 3:x", "no finite number"), ("1 4:1 3:1", "column 3")],
+)
+def test_invalid_rows_far_in_the_file_are_refused_with_the_line(tmp_path, monkeypatch, line, message):
+    text = lines(4, ("-1", "1"))
+    wb.train(write(tmp_path / "a.svm", text), stream=True).save(tmp_path / "model")
+    model = wb.load_model(tmp_path / "model")
+    monkeypatch.setattr(trained, "STREAMED_BYTES", 5000)
+    later = write(tmp_path / "b.svm", [*text, line])
+    with pytest.raises(DataError, match=f"b.svm:{ROWS + 1}: .*{message}"):
+        model.apply(later)
+    with pytest.raises(DataError, match="labels"):
+        model.apply(write(tmp_path / "none.svm", ["# nothing"]))
+
+
+def test_the_command_shows_the_first_rows_of_all_blocks(tmp_path, monkeypatch, capsys):
+    from typer.testing import CliRunner
+
+    from workbench.command.cli import app
+
+    path = write(tmp_path / "a.svm", lines(5, ("-1", "1")))
+    wb.train(path, stream=True).save(tmp_path / "model")
+    whole = CliRunner().invoke(app, ["apply", str(tmp_path / "model"), str(path)])
+    monkeypatch.setattr(trained, "STREAMED_BYTES", 200)
+    blocks = CliRunner().invoke(app, ["apply", str(tmp_path / "model"), str(path)])
+    assert blocks.stdout == whole.stdout
+    assert blocks.stdout.count("\n") == 13
+    assert f"... {ROWS} rows in all" in blocks.stdout
+    assert np.array([line.split(",")[0] for line in blocks.stdout.splitlines()[1:11]]).tolist() == list("0123456789")
