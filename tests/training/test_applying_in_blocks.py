@@ -71,7 +71,7 @@ def test_invalid_rows_far_in_the_file_are_refused_with_the_line(tmp_path, monkey
     later = write(tmp_path / "b.svm", [*text, line])
     with pytest.raises(DataError, match=f"b.svm:{ROWS + 1}: .*{message}"):
         model.apply(later)
-    with pytest.raises(DataError, match="labels"):
+    with pytest.raises(DataError, match="holds no rows"):
         model.apply(write(tmp_path / "none.svm", ["# nothing"]))
 
 

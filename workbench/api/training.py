@@ -142,6 +142,8 @@ def train_on_stream(path: Any, model: str | None, label: str | None, parameters:
     memory, bits = given.pop("memory", USUAL_MEMORY), given.pop("bits", None)
     chosen = Options(wanted=wanted, model=model, options={} if rate is None else {"learning_rate": rate}, **given)
     made = FileTraining(settings["dataset"], options, chosen, memory, bits)
+    for line in made.stream.facts.get("guesses", ()):
+        inputs.say(worded(line))
     with interruptible() as is_interrupted:
         for progress in made.training.events():
             if progress.note:

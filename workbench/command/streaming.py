@@ -20,6 +20,7 @@ from workbench.data.labels import Wanted
 from workbench.data.stored.converting import OF_LABELS
 from workbench.formats.files import bytes_memory
 from workbench.measure import memory as process_memory
+from workbench.option_text import worded
 from workbench.sweeps.problem import parameters_of_file
 from workbench.training.streaming import USUAL_MEMORY, FileTraining, Options, Progress, interruptible
 from workbench.training.trained import refuse_taken
@@ -107,6 +108,8 @@ def train(
         force = True
     elif save is not None:
         refuse_taken(save, force)
+    for line in made.stream.facts.get("guesses", ()):
+        echo(worded(line), err=True)
     with on_threads(settings.get("threads")), interruptible() as is_interrupted:
         is_complete = _show(made, is_interrupted)
     training = made.training

@@ -16,6 +16,7 @@ from workbench.data.content import Paths
 from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks, Stream, StreamedBlock
 from workbench.data.errors import DataError
 from workbench.data.files.labels import read_label_file
+from workbench.data.files.lent_lines import one_ahead
 from workbench.data.files.reading import LICENCE
 from workbench.data.files.types import guess
 from workbench.data.labels import NONE, Wanted, read_labels
@@ -100,7 +101,9 @@ class Source:
         path = given.get("path", self.name)
         if self.stream is not None and not part_files.is_folder_of_parts(path):
             known = inspect.signature(self.stream).parameters
-            if other := next((name for name in given if name not in known), None):
+            is_any = any(one.kind is one.VAR_KEYWORD for one in known.values())
+            unknown = (name for name in given if name not in known and not is_any)
+            if other := next(unknown, None):
                 raise DataError(
                     f"{other} is given, and {path} is read block by block without it; leave one of them out."
                 )
@@ -113,7 +116,7 @@ class Source:
             """Yield the blocks from number `start` on."""
             made = make(**given)
             names = None if made.labels is None else np.array(made.labels.classes)
-            for number, block in enumerate(made.blocks):
+            for number, block in enumerate(one_ahead(iter(made.blocks))):
                 if number >= start:
                     labels = block[1] if names is None or not len(names) else names[block[1]]
                     yield StreamedBlock(block[0], labels, number + 1)

@@ -26,7 +26,7 @@ from workbench.data.batches.slicing import gather_rows
 from workbench.data.dataset.record import Stream, StreamedBlock
 from workbench.data.errors import DataError
 from workbench.data.files.reading import fingerprint
-from workbench.data.labels import MOST_CLASSES, Labels, Names, Wanted, format_names, read_labels
+from workbench.data.labels import MOST_CLASSES, Labels, Names, Wanted, format_names, name_of, read_labels
 from workbench.formats.compressed import assemble
 from workbench.formats.files import bytes_memory
 from workbench.option_text import typed, worded
@@ -363,13 +363,14 @@ class StreamTraining:
 
     def _begin_with_all_labels(self) -> None:
         """Read all labels, and set the training back to its beginning."""
-        found: np.ndarray | None = None
+        found = np.empty(0, np.int64)
         for block in self.stream.blocks(0):
-            both = block.labels if found is None else np.concatenate([found, block.labels])
-            found = np.unique(both)
-            if len(found) > MOST_CLASSES and found.dtype.kind not in "US":
+            both = [found, block.labels]
+            if len({labels.dtype.kind == "U" for labels in both if labels.size}) > 1:  # names among numbers
+                both = [np.array([name_of(label) for label in np.unique(labels)], np.str_) for labels in both]
+            found = np.unique(np.concatenate([labels for labels in both if labels.size]))
+            if len(found) > MOST_CLASSES and found.dtype.kind != "U":
                 break
-        assert found is not None
         wanted = self.options.wanted
         if wanted.classes is not None:
             raise DataError(f"The labels are {format_names(map(str, found))}; the classes are {wanted.classes}.")

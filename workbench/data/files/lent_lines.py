@@ -151,3 +151,12 @@ def parse_lent(
         finally:
             for _, future in waiting:
                 future.cancel()
+
+
+def one_ahead(items: Iterator[Result]) -> Iterator[Result]:
+    """Yield the items of an iterator, which runs on another thread and is one item ahead."""
+    with ThreadPoolExecutor(1, "workbench-reading") as pool:
+        waiting = pool.submit(next, items, None)
+        while (item := waiting.result()) is not None:
+            waiting = pool.submit(next, items, None)
+            yield item

@@ -4,13 +4,15 @@ They are in memory while they are encoded, so that later passes do not read and 
 """
 
 import dataclasses
+import itertools
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, final
 
 from workbench.data.contract import Source, register
-from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks
+from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks, Stream, StreamedBlock
 from workbench.data.errors import ADVICE_LABELS, ADVICE_LABELS_FILE, DataError, MissingLabelsError
+from workbench.data.files.lent_lines import one_ahead
 from workbench.data.files.reading import blocks_of_file, dataset_of, reading
 from workbench.data.labels import GUESSED, NONE, Wanted, format_names
 from workbench.data.stored.converting import blocks_of
@@ -20,6 +22,7 @@ from workbench.data.tables.columns import LAYOUT, Columns, load
 from workbench.data.tables.dialect import dialect_of
 from workbench.data.tables.guessing import LABELS, guessed, labelled_rows, nested_of, opened_table
 from workbench.data.tables.notes import hashed_notes, notes_of
+from workbench.data.tables.schema import Column
 from workbench.data.tables.sparse_fields import SparseTable
 from workbench.data.tables.texts import MISSING_WORDS, arrow
 from workbench.data.text.stacking import stack_with_labels
@@ -145,6 +148,71 @@ def blocks(path: str | os.PathLike, wanted: Wanted = GUESSED, **parameters: Any)
     return blocks_of_file("table", (RowBlock(*part) for part in learned.parts()), path, facts=facts)
 
 
+BUCKETS_OF_STREAM = 1 << 16
+"""Columns of each category and text whose rows are streamed."""
+
+
+@final
+class FirstRows:
+    """The first block of a table, as a table."""
+
+    def __init__(self, table: Table) -> None:
+        """Store the table; nothing is read."""
+        self._table = table
+        self.path, self.names, self.kinds = table.path, table.names, table.kinds
+
+    def blocks(self, names: Sequence[str]) -> Iterator[Block]:
+        """Yield the first block of the columns `names`."""
+        yield from itertools.islice(self._table.blocks(names), 1)
+
+    def place(self, row: int) -> str:
+        """Return where a row (index from 0) stands in the file."""
+        return self._table.place(row)
+
+    def layout(self) -> dict[str, Any]:
+        """Return the layout parameters of the table, by name."""
+        return self._table.layout()
+
+
+def stream(path: str | os.PathLike, size: int, hashed: int | None = None, **parameters: Any) -> Stream:
+    """Return the rows of the table for one pass, parameters as for `make`; what columns are is guessed from the first.
+
+    Categories and texts that are guessed are hashed into `hashed` columns each, by default 65,536; values of several
+    parts that the first rows lack are left out. `size` is not used: blocks are as large as the table gives. Raises
+    DataError for rows with several labels, and JSON of many fields, which is read whole.
+    """
+    buckets = hashed or BUCKETS_OF_STREAM
+    with reading(path, TABLE):
+        declared = load(parameters.pop("columns", None))
+        layout = {name: parameters.pop(name) for name in LAYOUT if name in parameters}
+        table = opened_table(path, declared, layout)
+        if isinstance(table, SparseTable):
+            raise DataError(f"{path} has other fields in each row, and is read whole.\nLeave --stream out.")
+        learned, facts = _learn_encoding(FirstRows(table), GUESSED, declared, hashed=buckets, **parameters)
+    own = {column.name for column in declared}
+    columns = tuple(one if one.name in own else _with_all_buckets(one, buckets) for one in learned.columns)
+    columns_read = dataclasses.replace(declared, columns=columns, layout=table.layout(), ignores_others=True)
+    whole, rows = learned.of_first(columns, table), learned.labels.rows if learned.labels else 0
+
+    def blocks(start: int) -> Iterator[StreamedBlock]:
+        """Yield the blocks from number `start` on; the next is read and encoded while one is used."""
+        for number, part in enumerate(one_ahead(whole.parts()), 1):
+            if number > start:
+                yield StreamedBlock(part.x, part.labels, number)
+
+    notes = [note for note in facts["guesses"] if "hashed into" not in note and "counts of" not in note]
+    notes += [*hashed_notes(columns_read), f"Columns were guessed from the first {rows:,} rows."]
+    facts = {"reread": {"columns": columns_read.mapping()}, "guesses": notes}
+    return Stream(blocks, None, facts, table.place)
+
+
+def _with_all_buckets(column: Column, buckets: int) -> Column:
+    """Return a column whose values are hashed, into all buckets, also those that no value was in so far."""
+    if column.kind == "text":
+        return Column(column.name, "text", "hashed", buckets, missing=column.missing, optional=column.optional)
+    return dataclasses.replace(column, kept=None) if column.encoding == "hashed" else column
+
+
 def _learn_encoding(
     table: Table,
     wanted: Wanted,
@@ -209,4 +277,4 @@ def _head(path: str | os.PathLike, options: Mapping[str, Any]) -> tuple[int, boo
     return dialect.comments + dialect.rows_skipped, dialect.header
 
 
-register(Source("table", make, files=_files, blocks=blocks, head=_head))
+register(Source("table", make, files=_files, blocks=blocks, stream=stream, head=_head))

@@ -594,6 +594,8 @@ class Learned:
     columns: tuple[Column, ...]
     labels: LabelColumn | None
     """The labels; None of a table that is read without."""
+    is_of_first: bool = False
+    """Whether the columns were learned of the first rows alone, so that labels have still to be checked."""
 
     def parts(self) -> Iterator[Part]:
         """Yield all rows in order as `Part`s: a CSR block [rows, features] and its labels (zeros if none).
@@ -608,11 +610,11 @@ class Learned:
             if isinstance(self.table, SparseTable):
                 x, labels = _matrix_of_fields(self.table, encoders, words), np.zeros(self.table.rows)
                 for block, _, _ in _blocks(self.table, _words(label)):
-                    labels = self._labels(block, words, self.table.rows)
+                    labels = self._labels(block, words, self.table.rows, 0)
                 yield Part(x, labels)
                 return
             for block, row, rows in _blocks(self.table, words):
-                labels = self._labels(block, words, rows)
+                labels = self._labels(block, words, rows, row)
                 encoded = [
                     encoder.encode(block.pop(name).cleaned(words[name]), row) for name, encoder in encoders.items()
                 ]
@@ -620,12 +622,21 @@ class Learned:
         except WrongValueError as error:
             raise DataError(f"{self.table.place(error.row)}: {error}") from None
 
-    def _labels(self, block: Block, words: Mapping[str, tuple[str, ...]], rows: int) -> Any:
-        """Return the labels of the `rows` of a block, zeros if there are none."""
+    def _labels(self, block: Block, words: Mapping[str, tuple[str, ...]], rows: int, row: int) -> Any:
+        """Return the labels of the `rows` of a block, from number `row` on; zeros if there are none."""
         if self.labels is None:
             return np.zeros(rows)
         name = self.labels.column.name
-        return self.labels.labels(block[name].cleaned(words[name]))
+        texts = block[name].cleaned(words[name])
+        if self.is_of_first:
+            self.labels.learn(texts, row)
+        return self.labels.labels(texts)
+
+    def of_first(self, columns: tuple[Column, ...], table: Table) -> "Learned":
+        """Return the encoding of a whole table by `columns`, where this one was learned of its first rows."""
+        if self.labels is not None and self.labels.first_text is None:
+            self.labels.are_whole = False  # fractions may come
+        return Learned(table, columns, self.labels, True)
 
 
 def learn(table: Table, columns: tuple[Column, ...], wanted: Wanted) -> Learned:

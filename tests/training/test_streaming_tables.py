@@ -1,0 +1,119 @@
+"""Tables that are trained on block by block: columns as the first rows say, the same bits as the table in memory."""
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench import data
+from workbench.data import contract
+from workbench.data.errors import DataError
+from workbench.data.sources.table import BUCKETS_OF_STREAM
+from workbench.data.tables import blocks as table_blocks
+from workbench.training.learner import Learner
+from workbench.training.streaming import USUAL_MEMORY, Options, StreamTraining, do_steps, open_stream
+
+ROWS = 900
+
+
+@pytest.fixture(autouse=True)
+def _small_blocks(monkeypatch):
+    """Split text into blocks of some hundred rows, and Parquet too."""
+    monkeypatch.setattr(table_blocks, "BLOCK_BYTES", 1 << 13)
+    monkeypatch.setattr(table_blocks, "BLOCK_BYTES_COLUMN", 1)
+    monkeypatch.setattr(table_blocks, "BLOCK_ROWS", 200)
+
+
+def frame(seed: int = 0, rows: int = ROWS):
+    """Return a frame whose label depends on a category, a number and words; later rows have new values."""
+    pd = pytest.importorskip("pandas")
+    made = np.random.default_rng(seed)
+    site, price = made.integers(0, 12 + np.arange(rows) // 30), made.lognormal(1, 1, rows).round(2)
+    words = [f"buy the thing{number % 7} today at shop{number}" for number in site]
+    y = (made.random(rows) < 1 / (1 + np.exp(-(np.sin(site) * 2 + np.log(price) - 1)))).astype(int)
+    return pd.DataFrame({"site": [f"s{one}" for one in site], "price": price, "words": words, "clicked": y})
+
+
+def trained(path, **options) -> StreamTraining:
+    """Return a training on a table that has come to its end."""
+    stream = open_stream("table", {"path": path, "label": "clicked"}, USUAL_MEMORY)
+    made = StreamTraining(stream, Options(**options))
+    for _ in made.events():
+        pass
+    return made
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_blocks_are_trained_as_the_table_in_memory_bit_for_bit(tmp_path, kind):
+    path = tmp_path / f"a.{kind}"
+    made = frame()
+    made.to_csv(path, index=False) if kind == "csv" else made.to_parquet(path)
+    streamed = trained(path, held_out=0.0)
+    assert len(list(streamed.stream.blocks(0))) > 3
+    columns = streamed.stream.facts["reread"]["columns"]
+    read = data.load("table", path=path, columns=columns, cache=False)
+    assert read.rows == ROWS
+    assert read.features == streamed.features > 2 * BUCKETS_OF_STREAM
+    whole, learner = Learner(streamed.learner.setup, streamed.learner.features, 1), streamed.learner
+    do_steps(whole, read.x, data.targets(read, "binary"), np.arange(ROWS))
+    assert np.array_equal(whole.arrays["w"], learner.arrays["w"])
+    assert np.array_equal(whole.arrays["b"], learner.arrays["b"])
+
+
+def test_a_model_of_a_table_is_saved_and_applied(tmp_path, capsys):
+    path = tmp_path / "a.csv"
+    frame(1, 3000).to_csv(path, index=False)
+    wb.train(path, stream=True, label="clicked", passes=3, bits=10).save(tmp_path / "model")
+    said = capsys.readouterr().err
+    assert "Columns were guessed from the first" in said
+    assert "hashed into 1,024 buckets" in said
+    model = wb.load_model(tmp_path / "model")
+    assert model.features == 2 * (1024 + 1) + 1
+    assert model.apply(path).quality["AUC"] > 0.8
+    assert np.array_equal(model.predict(frame(1, 3000)), model.apply(path).values)
+
+
+def test_positions_of_blocks_and_of_another_file_of_rows(tmp_path):
+    path = tmp_path / "a.csv"
+    frame(2).to_csv(path, index=False)
+    stream = contract.get("table").open_stream(1 << 20, {"path": path, "label": "clicked"})
+    every, rest = (list(stream.blocks(start)) for start in (0, 2))
+    assert [block.position for block in rest] == [block.position for block in every[2:]]
+    assert all((one.x != other.x).nnz == 0 for one, other in zip(every[2:], rest, strict=True))
+    exported = tmp_path / "b.parquet"
+    data.export(data.load("uniform", rows=300, features=40, density=0.1, classes=3, seed=0), exported, "parquet")
+    assert wb.train(exported, stream=True).classes == ("0", "1", "2")
+
+
+@pytest.mark.parametrize(("label", "message"), [("", "has no label here"), ("x", "x")])
+def test_a_late_label_that_is_missing_is_refused_and_a_late_name_is_a_class(tmp_path, label, message):
+    path = tmp_path / "a.csv"
+    made = frame(3).astype({"clicked": str})
+    made.loc[ROWS - 1, "clicked"] = label
+    made.to_csv(path, index=False)
+    if not label:
+        with pytest.raises(DataError, match=f"{ROWS + 1}: .*{message}"):
+            trained(path)
+        return
+    assert trained(path).targets.labels.classes == ("0", "1", "x")
+
+
+def test_a_late_word_among_numbers_is_refused_with_the_line(tmp_path):
+    path = tmp_path / "a.csv"
+    made = frame(4).astype({"price": str})
+    made.loc[ROWS - 1, "price"] = "dear"
+    made.to_csv(path, index=False)
+    with pytest.raises(DataError, match=f"a.csv:{ROWS + 1}: column 'price' holds numbers, and 'dear'"):
+        trained(path)
+
+
+def test_vowpal_wabbit_text_is_hashed_and_trained_on(tmp_path):
+    made = frame(5, 2000)
+    lines = [
+        f"{2 * y - 1} |s {site} |w {words}" for site, words, y in zip(made.site, made.words, made.clicked, strict=True)
+    ]
+    path = tmp_path / "a.vw"
+    path.write_text("\n".join(lines) + "\n")
+    model = wb.train(path, stream=True, bits=12, passes=2)
+    assert model.features == 4096
+    model.save(tmp_path / "model")
+    assert wb.load_model(tmp_path / "model").apply(path).quality["AUC"] > 0.7
