@@ -26,6 +26,7 @@ __version__ = "1.0.0"
 
 _PUBLIC = {
     "advise": "workbench.api.advice",
+    "blocks": "workbench.api.blocks",
     "compare": "workbench.api.results",
     "lab": "workbench.api.panel",
     "load": "workbench.api.loading",
