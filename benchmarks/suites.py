@@ -67,6 +67,37 @@ def recommend(
     echo(measured.run(folder, python, rounds, quick, threads, entries))
 
 
+@bench.command("data")
+def generate_data(
+    sizes: Annotated[list[str], typer.Argument(metavar="SIZE")],
+    folder: Path = Path("runs/generated"),
+    kind: Annotated[list[str] | None, typer.Option()] = None,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+) -> None:
+    """Write generated texts (svmlight) and click logs (CSV) of any size, the same for the same seed.
+
+    Parameters
+    ----------
+    sizes
+        Bytes of each file, such as 100MB or 1GB.
+    folder
+        Folder for a folder of each size.
+    kind
+        texts or clicks; by default both.
+    seed
+        Seed of the rows.
+
+    Examples
+    --------
+    python -m benchmarks data 100MB 1GB
+    python -m benchmarks data 10GB --kind texts --folder /tmp/generated
+    """
+    from benchmarks import generated
+
+    for line in generated.run(sizes, folder, kind or list(generated.KINDS), seed):
+        echo(line)
+
+
 @bench.command("report")
 def report(folder: Path) -> None:
     """Write the page of each suite in a folder of results again, from its records.
