@@ -136,6 +136,14 @@ def test_formats_that_a_framework_cannot_take_are_errors(framework, format):
     assert [breach.severity for breach in check(x, for_=framework) if breach.contract == "format"] == ["error"]
 
 
+@pytest.mark.parametrize("format", ["csr", "coo", "dia", "dok", "lil", "bsr"])
+def test_formats_that_keras_takes_pass(format):
+    x = scipy.sparse.csr_array(np.eye(2, dtype=np.float32))
+    x = x.tobsr(blocksize=(1, 2)) if format == "bsr" else x.asformat(format)
+    assert "format" not in names(check(x, for_="keras"))
+    assert "format" in names(check(scipy.sparse.eye_array(4, dtype=np.float32).tobsr((2, 2)), for_="keras"))
+
+
 @pytest.mark.parametrize("indptr", [[0, 2**30, 3], [0, 2, 2**30], [-5, 2, 3], [0, 2], [], [0, 3, 2]])
 def test_wrong_row_starts_are_told_and_not_followed(indptr):
     x = csr(indptr=np.array(indptr, np.int32))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from tests.support.of_tensorflow import Late, frameworks
 from workbench import data, optimizers
@@ -166,3 +167,65 @@ def test_what_makes_a_model_dense_is_told_before_it_trains():
     assert result(keras.Model(rows, keras.layers.Dense(2, kernel_regularizer="l2")(rows))) == ["sparse"]
     narrow = bridge.check_model(made("adam"), 41)
     assert "refuses sparse rows of 41 columns" in narrow[0].came
+
+
+def test_layers_that_refuse_or_enlarge_sparse_rows_in_training_are_told():
+    layers, rows = keras.layers, keras.Input((40,), sparse=True)
+    for noise in (layers.Dropout(0.5), layers.GaussianNoise(0.5)):
+        (found,) = bridge.check_model(keras.Model(rows, layers.Dense(1)(noise(rows))), 40)
+        assert found.severity == "error"
+        assert "in fit: " in found.came
+        assert type(noise).__name__ in found.came
+    ids = keras.Input((1000,), sparse=True, dtype="int64")
+    (found,) = bridge.check_model(keras.Model(ids, layers.Embedding(50, 8)(ids)), 1000, batch_rows=100)
+    assert found.severity == "error"
+    assert "3,200,000 bytes for each batch of 100" in found.came
+
+
+def test_models_of_several_inputs_are_checked_as_they_are():
+    layers = keras.layers
+    rows, more = keras.Input((40,), sparse=True, name="rows"), keras.Input((40,), sparse=True)
+    numbers = keras.Input((2,), name="numbers")
+    mixed = keras.Model([rows, numbers], layers.Dense(1)(layers.Concatenate()([layers.Dense(3)(rows), numbers])))
+    assert bridge.check_model(mixed, 40) == []
+    by_name = keras.Model({"rows": rows, "numbers": numbers}, mixed([rows, numbers]))
+    assert bridge.check_model(by_name, 40) == []
+    (found,) = bridge.check_model(mixed, 41)
+    assert "its sparse inputs have 40 columns" in found.came
+    for kind in (layers.Dense, bridge.SparseDense):
+        shared = kind(1)
+        model = keras.Model([rows, more], layers.Subtract()([shared(rows), shared(more)]))
+        model.compile("adagrad", "mse")
+        (found,) = bridge.check_model(model, 40)
+        assert (found.severity, found.contract) == ("warning", "duplicates")
+        assert "LazyAdagrad" in found.advice
+        model.compile(bridge.LazyAdagrad(0.1), "mse")
+        assert bridge.check_model(model, 40) == []
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+def test_one_layer_on_two_inputs_trains_as_a_dense_one_by_our_optimizer():
+    generator, kernels = np.random.default_rng(0), []
+    x = [(generator.random((30, 6)) < 0.4) * generator.standard_normal((30, 6)).astype(np.float32) for _ in range(2)]
+    y = generator.integers(0, 2, 30).astype(np.float32)
+    for kind, is_sparse in ((keras.layers.Dense, False), (bridge.SparseDense, True)):
+        layer = kind(1, kernel_initializer="ones")
+        inputs = [keras.Input((6,), sparse=is_sparse) for _ in x]
+        model = keras.Model(inputs, keras.layers.Subtract()([layer(each) for each in inputs]))
+        model.compile(bridge.LazyAdagrad(0.1), "mse")
+        given = [scipy.sparse.csr_array(each) if is_sparse else each for each in x]
+        model.fit(given, y, batch_size=30, epochs=3, shuffle=False, verbose=0)
+        kernels.append(layer.kernel.numpy())
+    np.testing.assert_allclose(*kernels, rtol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("buckets", [None, 16])
+def test_an_exported_model_predicts_the_same_of_dense_rows(tmp_path, buckets):
+    rows = keras.Input((40,), sparse=True)
+    model = keras.Model(rows, bridge.SparseDense(2, "softmax", buckets=buckets)(rows))
+    x = scipy.sparse.random_array((5, 40), density=0.2, dtype=np.float32, rng=0, format="csr")
+    model.export(tmp_path / "served", verbose=False)
+    loaded = tf.saved_model.load(tmp_path / "served")
+    served = loaded.serve(x.toarray())
+    np.testing.assert_allclose(served, model.predict(x, verbose=0), rtol=1e-5)

@@ -43,6 +43,26 @@ def test_a_compiled_module_is_the_eager_one_in_one_graph(of_data):
             assert one is other is None or torch.allclose(one, other, atol=1e-5)
 
 
+@pytest.mark.parametrize("values", [True, False])
+def test_a_module_that_is_compiled_with_defaults_stays_in_one_graph(values):
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    layer = SparseLinear(30, 4)
+    forward = torch.compile(lambda rows: torch.relu(layer(rows)).sum(), backend="aot_eager")
+    for seed, rows in enumerate((8, 8, 11)):
+        batch = rows_of(drawn(rows=rows, seed=seed))
+        batch = batch if values else batch._replace(data=None)
+        gradients = []
+        for function in (forward, lambda rows: torch.relu(layer(rows)).sum()):
+            layer.zero_grad()
+            function(batch).backward()
+            assert layer.weight.grad.layout is torch.sparse_coo
+            gradients.append(layer.weight.grad.to_dense())
+        torch.testing.assert_close(*gradients, atol=1e-5, rtol=1e-5)
+    assert not torch._dynamo.utils.counters["graph_break"]
+    assert torch._dynamo.utils.counters["stats"]["calls_captured"] > 3
+
+
 def test_compiled_training_has_the_bits_of_eager_training():
     torch._dynamo.reset()
     trained = []

@@ -147,6 +147,21 @@ def test_values_changed_before_the_backward_pass_are_refused_by_autograd():
         y.backward()
 
 
+@pytest.mark.parametrize("is_coalesced", [True, False])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_coo_tensor_that_is_trained_has_the_gradient_of_a_dense_one(is_coalesced, seed):
+    x = drawn(seed=seed, dtype="float64")
+    row = np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))
+    tensor = torch.sparse_coo_tensor(np.stack([row, x.indices]), torch.from_numpy(x.data), x.shape)
+    tensor = (tensor.coalesce() if is_coalesced else tensor).detach().requires_grad_()
+    layer = SparseLinear(30, 2, dtype=torch.float64)
+    (layer(tensor) ** 2).sum().backward()
+    right = torch.from_numpy(dense(x)).requires_grad_()
+    ((right @ layer.weight.detach() + layer.bias.detach()) ** 2).sum().backward()
+    stored = tensor.detach().coalesce().indices()
+    np.testing.assert_allclose(tensor.grad.to_dense()[tuple(stored)], right.grad[tuple(stored)], rtol=1e-9)
+
+
 def test_what_does_not_fit_is_refused_in_words():
     rows = rows_of(drawn())
     with pytest.raises(ValueError, match=r"30 columns.*\[31, 2\]"):

@@ -53,10 +53,14 @@ def sparse(parts: Parts, asked: Requirements) -> None:
 
 
 def held(parts: Parts, asked: Requirements) -> None:
-    """Raise FormatError for a format that the framework does not take."""
-    if parts.format not in asked.formats:
-        advice = "Call x.tocsr()" if parts.format != "row_sparse" else 'Call formats.to_format(x, "csr")'
-        raise refuse(f"A {parts.format} matrix came", ", ".join(asked.formats), advice)
+    """Raise FormatError for a format that the framework does not take, by the object that came.
+
+    Keras takes bsr as rows alone, so with blocks of one row.
+    """
+    came = asked.origin.format if scipy.sparse.issparse(asked.origin) else parts.format  # lil and dok have other parts
+    if came not in asked.formats or (asked.framework == "keras" and parts.block[0] > 1):
+        advice = "Call x.tocsr()" if came != "row_sparse" else 'Call formats.to_format(x, "csr")'
+        raise refuse(f"A {came} matrix came", ", ".join(asked.formats), advice)
 
 
 def shape(parts: Parts, asked: Requirements) -> None:
@@ -346,7 +350,7 @@ class Framework:
 _SCIPY = ("csr", "csc", "coo", "bsr", "dia", "dok", "lil")
 FRAMEWORKS: dict[str, Framework] = {
     "tensorflow": Framework("TensorFlow", ("dense", "csr", "coo", "row_sparse"), counts_classes=True),
-    "keras": Framework("Keras", ("dense", "csr", "coo", "bsr", "row_sparse"), counts_classes=True),
+    "keras": Framework("Keras", ("dense", "csr", "coo", "bsr", "dia", "dok", "lil", "row_sparse"), counts_classes=True),
     "pytorch": Framework("PyTorch", ("dense", "csr", "csc", "coo", "row_sparse"), counts_classes=True),
     "sklearn": Framework("scikit-learn", ("dense", *_SCIPY)),
     "scipy": Framework("SciPy", ("dense", *_SCIPY)),

@@ -38,7 +38,7 @@ class Fact:
 
     `versions` are the releases on which it was seen, `source` the address of the documentation, issue or source file
     that it follows from, and `cure` says what to type instead. `rule` is the rule of `bridges.check` that warns of it,
-    "" if there is none.
+    "" if there is none. `since` is the first release of which it is stated if lower ones do something else, else "".
     """
 
     library: str
@@ -53,6 +53,7 @@ class Fact:
     versions: tuple[str, ...]
     source: str
     rule: str = ""
+    since: str = ""
 
 
 @dataclass(frozen=True)

@@ -57,21 +57,47 @@ DENSIFYING = ("SparseToDense", "SparseTensorDenseAdd")
 def check_model(model: Any, features: int, *, batch_rows: int = 256) -> list[Violation]:
     """Return a violation for each place where a model, given a SparseTensor [R, features], makes it dense; [] for none.
 
-    The model is traced once, not run: its graph names the layer, also within nested models. Keras says nothing of it: a
-    dense Input, a Sequential without one, or a model nested as such make a copy of R x features numbers. `batch_rows`
-    is R for the bytes in the message. Width and sparseness of its inputs are compared, too.
+    The model is traced as `predict` and as `fit` call it, not run: its graph names the layer, also within nested
+    models. Keras says nothing of it: a dense Input, a Sequential without one, or a model nested as such make a copy of
+    R x features numbers. `batch_rows` is R for the bytes in the message. Width and sparseness of its inputs are
+    compared, too; of several sparse inputs at least one has `features` columns, and dense ones are as they are. Layers
+    that raise in `fit` alone, such as Dropout, are an error, as is Embedding, which looks up a row for every place. One
+    layer on several sparse inputs is a warning unless the optimizer is one of ours.
     """
-    spec = tf.SparseTensorSpec((None, features), tf.float32)
     try:
-        graph = tf.function(lambda rows: model(rows, training=False)).get_concrete_function(spec).graph
+        for training in (False, True):
+            graph = _trace(model, features, training)
+            if found := [_violation(name, features, batch_rows) for name in _densifying(graph.as_graph_def())]:
+                return found
     except (TypeError, ValueError) as error:
-        first = str(error).strip().splitlines()[0]
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        first = next((line for line in lines if "Exception encountered" in line), lines[0])
         model_name = getattr(model, "name", type(model).__name__)
-        came = f"The model {model_name} refuses sparse rows of {features} columns: {first}"
-        advice = "Begin it with keras.Input((columns,), sparse=True), and a layer that takes sparse rows"
+        came = f"The model {model_name} refuses sparse rows of {features} columns in {_CALLERS[training]}: {first}"
+        advice = "Begin it with keras.Input((columns,), sparse=True) and Dense; Dropout and noise come after Dense"
         return [Violation("sparse", "batch -> model", ERROR, came, "a model of such rows", advice)]
-    found = [_violation(name, features, batch_rows) for name in _densifying(graph.as_graph_def())]
-    return found or list(_warn_of_first_layers(model))
+    return list(_check_first_layers(model, batch_rows))
+
+
+_CALLERS = {False: "predict", True: "fit"}
+"""Methods of a model by the `training` that they trace it with."""
+
+
+def _trace(model: Any, features: int, training: bool) -> Any:
+    """Return the graph of the model on its inputs, of which one that is alone is sparse [R, features].
+
+    Raises TypeError or ValueError for a model that refuses them.
+    """
+    inputs = model.inputs if isinstance(model, keras.Model) and model.built else ()
+    rows: Any = tf.SparseTensorSpec((None, features), tf.float32)
+    if len(inputs) > 1:
+        widths = [each.shape[-1] for each in inputs if each.sparse]
+        if features not in widths:
+            raise ValueError(f"its sparse inputs have {', '.join(map(str, widths)) or 'no'} columns")
+        specs = [tf.SparseTensorSpec if each.sparse else tf.TensorSpec for each in inputs]
+        each = [spec(tensor.shape, tensor.dtype) for spec, tensor in zip(specs, inputs, strict=True)]
+        rows = keras.tree.pack_sequence_as(model.input, each)
+    return tf.function(lambda rows: model(rows, training=training)).get_concrete_function(rows).graph
 
 
 def _densifying(definition: Any) -> Iterator[str]:
@@ -95,17 +121,39 @@ def _violation(operation: str, features: int, batch_rows: int) -> Violation:
     return Violation("sparse", "batch -> model", ERROR, came, "sparse rows up to the first weight", advice, effect)
 
 
-def _warn_of_first_layers(model: Any) -> Iterator[Violation]:
-    """Yield a warning for each layer that takes the sparse rows and has a kernel regularizer: its gradient is dense.
+def _check_first_layers(model: Any, batch_rows: int) -> Iterator[Violation]:
+    """Yield a violation for each layer that takes the sparse rows and does more than that, of a keras.Model.
 
-    A model that is no keras.Model yields none.
+    A kernel regularizer, whose gradient is dense; an Embedding, whose result is; and a layer on several sparse inputs,
+    whose gradient repeats rows.
     """
     for layer in model.layers if isinstance(model, keras.Model) else ():
-        if getattr(layer, "kernel_regularizer", None) is not None and _is_sparse(layer):
+        if not _is_sparse(layer):
+            continue
+        if getattr(layer, "kernel_regularizer", None) is not None:
             came = f"The layer {layer.name} has a regularizer of its kernel"
             advice = "Take it off, and decay weights in the optimizer"
             effect = "its gradient is dense, and every row is stepped"
             yield Violation("sparse", "gradient -> optimizer", WARNING, came, "a row-sparse gradient", advice, effect)
+        if isinstance(layer, keras.layers.Embedding):
+            places = batch_rows * int(np.prod(layer._inbound_nodes[0].output_tensors[0].shape[1:]))
+            came = f"Embedding {layer.name} takes sparse rows and looks up a row for every place, {places * 4:,} bytes"
+            advice = "Give it dense ids [rows, length], or take SparseDense on rows of ones"
+            yield Violation(
+                "sparse",
+                "batch -> model",
+                ERROR,
+                f"{came} for each batch of {batch_rows}",
+                "ids that are stored",
+                advice,
+            )
+        if len(layer._inbound_nodes) > 1 and not isinstance(getattr(model, "optimizer", None), LazyOptimizer):
+            came = f"The layer {layer.name} takes {len(layer._inbound_nodes)} sparse inputs: its gradient repeats rows"
+            advice = (
+                "Compile with an optimizer of workbench.bridges.keras, such as LazyAdagrad, or make a layer for each"
+            )
+            effect = "Adagrad, Adam, Ftrl and RMSprop of Keras train other weights than on dense rows"
+            yield Violation("duplicates", "gradient -> optimizer", WARNING, came, "each row once", advice, effect)
 
 
 def _is_sparse(layer: Any) -> bool:
@@ -118,13 +166,18 @@ def _is_sparse(layer: Any) -> bool:
 class SparseDense(keras.layers.Layer):
     """activation(X @ kernel + bias) of a sparse batch X [R, D]: kernel [D, units], bias [units].
 
-    The gradient of the kernel is IndexedSlices with each active row once, so optimizers of Keras step it rightly. They
-    are not lazy all the same: Adam, for one, moves every row of the kernel at each step, where `LazyAdam` moves those
-    of the gradient. With `buckets` columns are folded into so many rows of the kernel, [buckets, units], whatever D is
+    The gradient of the kernel is IndexedSlices with each active row once, so optimizers of Keras step it rightly; a
+    layer on several inputs has the rows of each, which Adagrad, Adam, Ftrl and RMSprop of Keras step wrongly and ours
+    sum (`check_model` warns). They are not lazy all the same: Adam, for one, moves every row of the kernel at each
+    step, where `LazyAdam` moves those of the gradient.
+
+    With `buckets` columns are folded into so many rows of the kernel, [buckets, units], whatever D is
     (`tensorflow.hashed`).
 
     Each batch must have D columns, which Keras itself checks while tracing alone, and must be sparse: TypeError tells
-    of a dense one. There is no regularizer of the kernel, which would make its gradient dense.
+    of a dense one in `fit` and in eager code. In `predict` and `export` a dense one is taken too: Keras exports no
+    sparse inputs, so what it writes takes dense rows. There is no regularizer of the kernel, which would make its
+    gradient dense.
     """
 
     def __init__(
@@ -165,11 +218,15 @@ class SparseDense(keras.layers.Layer):
         )
         self.built = True
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Any, training: bool | None = None) -> Any:
         """Return the layer's output for a SparseTensor [R, D]: a dense tensor [R, units] of the layer's compute type.
 
-        Raises TypeError for a dense batch, and InvalidArgumentError of TensorFlow for another number of columns.
+        Raises TypeError for a dense batch in training and in eager code, and InvalidArgumentError of TensorFlow for
+        another number of columns.
         """
+        is_exported = training is None and tf.inside_function()
+        if (training is False or is_exported) and not isinstance(inputs, tf.SparseTensor):
+            inputs = tf.sparse.from_dense(inputs)
         if not isinstance(inputs, tf.SparseTensor):
             raise TypeError(
                 f"A dense batch came to SparseDense {self.name!r}: begin the model with Input((D,), sparse=True), and "
@@ -185,7 +242,7 @@ class SparseDense(keras.layers.Layer):
             scores = scores + tf.convert_to_tensor(self.bias)
         return self.activation(scores)
 
-    def compute_output_spec(self, inputs: Any) -> Any:
+    def compute_output_spec(self, inputs: Any, training: bool | None = None) -> Any:
         """Return shape [R, units] and type of the output, without computing it."""
         return keras.KerasTensor((inputs.shape[0], self.units), dtype=self.compute_dtype)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from torch import Tensor  # the annotations of an operator are its schema, and have to be PyTorch's own
+from torch._subclasses.fake_tensor import DynamicOutputShapeException
 
 import kernels
 from kernels import aligned
@@ -161,15 +162,22 @@ def _keep(ctx: Any, inputs: tuple, output: Tensor) -> None:
 def _backward(ctx: Any, grad_scores: Tensor) -> tuple[Tensor | None, ...]:
     """Return the gradients of (indptr, indices, data, weight); None for each that is not needed.
 
-    That of the weight is a coalesced sparse_coo tensor [D, N].
+    That of the weight is a sparse_coo tensor [D, N]: coalesced, but for code that is compiled without `fullgraph=True`,
+    which takes no operator whose result has a length of its own. There it has a row for each entry.
     """
     indptr, indices, data, weight = ctx.saved_tensors
     towards_data = of_data(indptr, indices, data, grad_scores, weight) if ctx.needs_input_grad[2] else None
     if not ctx.needs_input_grad[3]:
         return None, None, towards_data, None
-    rows, values = of_weight(indptr, indices, data, grad_scores, ctx.features)
     shape = ctx.features, grad_scores.shape[1]
-    gradient = torch.sparse_coo_tensor(rows[None], values, shape, is_coalesced=True, check_invariants=False)
+    try:
+        rows, values = of_weight(indptr, indices, data, grad_scores, ctx.features)
+        gradient = torch.sparse_coo_tensor(rows[None], values, shape, is_coalesced=True, check_invariants=False)
+    except DynamicOutputShapeException:
+        row_of_entry = torch.repeat_interleave(indptr.diff(), output_size=indices.shape[0])
+        values = grad_scores.index_select(0, row_of_entry)
+        values = values if data is None else values * data[:, None]
+        gradient = torch.sparse_coo_tensor(indices[None].long(), values, shape, check_invariants=False)
     return None, None, towards_data, gradient
 
 

@@ -19,6 +19,7 @@ from workbench.bridges.pytorch.library import follow, torch
 from workbench.bridges.validation_rules import ERROR, WARNING
 from workbench.data.batches import slicing
 from workbench.data.profiles import row_hashes
+from workbench.formats import arrays
 from workbench.formats.compressed import assemble
 from workbench.formats.parts import Parts
 
@@ -80,24 +81,26 @@ class SparseRows(NamedTuple):
 
 
 def to_tensor(x: Any, layout: str = "csr", *, width: int | None = None) -> torch.Tensor:
-    """Return a sparse tensor of a matrix x [R, D] in any format, over its memory where PyTorch can have it so.
+    """Return a sparse tensor of a matrix x [R, D] in any format, its columns sorted and each once in a row.
 
-    csr shares indices and values and keeps int32 or int64. coo has int64 coordinates [2, z] of its own and shares the
-    values; it is not marked as coalesced, for nothing here sums duplicates. Arrays that are read-only are copied, and a
-    matrix in another format is converted first. Raises ContractError for what PyTorch would compute with in silence:
-    columns out of range, row starts that fall, arrays of different length, NaN, other columns than `width`, of which
-    None allows any; ValueError for another layout. O(nnz).
+    csr shares indices and values where x is so already, and keeps int32 or int64; coo has int64 coordinates [2, z] of
+    its own, shares the values and is marked as coalesced. Else a copy is sorted and summed, O(nnz log nnz) and as many
+    bytes again: PyTorch itself makes a tensor of unsorted or repeated columns, and computes with it wrongly. Arrays
+    that are read-only are copied, and a matrix in another format is converted first. Raises ContractError for what
+    PyTorch would compute with in silence: columns out of range, row starts that fall, arrays of different length, NaN,
+    other columns than `width`, of which None allows any; ValueError for another layout. O(nnz).
 
     >>> to_tensor(scipy.sparse.csr_array(np.float32([[0, 2], [0, 0]]))).values()
     tensor([2.])
     """
     if layout not in LAYOUTS:
         raise ValueError(f"layout is {layout!r}; it is one of {', '.join(LAYOUTS)}.")
-    x = checked(x, "matrix -> tensor", width)
+    x = arrays.canonical(checked(x, "matrix -> tensor", width))
     if layout == "coo":
         coo = formats.to_format(x, "coo")
         places = torch.from_numpy(np.stack([axis.astype(np.int64, copy=False) for axis in coo.coords]))
-        return torch.sparse_coo_tensor(places, _tensor_over(coo.data), coo.shape, check_invariants=False)
+        values = _tensor_over(coo.data)
+        return torch.sparse_coo_tensor(places, values, coo.shape, is_coalesced=True, check_invariants=False)
     indptr, indices, values = map(_tensor_over, (x.indptr, x.indices, x.data))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta", UserWarning)
@@ -133,14 +136,15 @@ def from_tensor(tensor: torch.Tensor) -> Any:
 def rows_of(x: Any) -> SparseRows:
     """Return the rows of a matrix in any format, of a sparse tensor in CSR or COO layout, or `SparseRows` themselves.
 
-    Over the same memory for csr matrices and tensors. CSR tensors are not checked, O(1); matrices are, O(nnz), and
-    raise ContractError. Raises TypeError for a tensor in another layout.
+    Over the same memory for csr matrices and tensors. CSR tensors are not checked, O(1); matrices and COO tensors are,
+    O(nnz), and raise ContractError. Gradients reach the values of tensors. Raises TypeError for a tensor in another
+    layout.
     """
     if isinstance(x, SparseRows):
         return x
     if isinstance(x, torch.Tensor):
         if x.layout is torch.sparse_coo:
-            return rows_of(from_tensor(x))
+            return _rows_of_coo(x)
         if x.layout is not torch.sparse_csr:
             raise TypeError(
                 f"A tensor of layout {x.layout} came as sparse rows; give SparseRows, a SciPy matrix, or a tensor in "
@@ -149,6 +153,21 @@ def rows_of(x: Any) -> SparseRows:
         return SparseRows(x.crow_indices(), x.col_indices(), x.values(), x.shape[1])
     x = checked(x, "matrix -> rows")
     return SparseRows(_tensor_over(x.indptr), _tensor_over(x.indices), _tensor_over(x.data), x.shape[1])
+
+
+def _rows_of_coo(tensor: torch.Tensor) -> SparseRows:
+    """Return the rows of a COO tensor, as autograd knows them where it requires a gradient.
+
+    O(nnz log nnz) for one that is not marked as coalesced, with its duplicates summed. Raises ContractError for an
+    invalid tensor, TypeError for another number of dimensions.
+    """
+    if not tensor.requires_grad:
+        return rows_of(from_tensor(tensor))
+    from_tensor(tensor)  # for its checks
+    tensor = tensor.coalesce()
+    row, col = tensor.indices()
+    starts = torch.searchsorted(row, torch.arange(tensor.shape[0] + 1))
+    return SparseRows(starts, col.contiguous(), tensor.values(), tensor.shape[1])
 
 
 def checked(x: Any, boundary: str, width: int | None = None) -> Any:
