@@ -128,4 +128,4 @@ def test_reading_compiles_once():
 
     before = len(svmlight._read_rows.signatures)
     read_rows(b"1 0:1\n0 2:3\n")
-    assert len(svmlight._read_rows.signatures) == before == 1
+    assert len(svmlight._read_rows.signatures) == before <= 2  # numbers as float64, and float32 in lent memory

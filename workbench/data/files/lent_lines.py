@@ -4,7 +4,6 @@ New memory for each block costs more time than its numbers take to parse: the sy
 """
 
 import codecs
-import io
 import os
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -12,6 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar, final
 
 from kernels.threads import available_threads
+from workbench.data.content import WatchedFile
 from workbench.data.errors import DataError
 from workbench.data.files.opened import LONGEST_LINE, codes_of, compression_of, encoding_of, open_text
 
@@ -53,7 +53,7 @@ class _Lines:
         """Open the file and go to `start`, which counts bytes of its text."""
         self.path, self.position, self.rest = path, start, b""
         self.is_plain = _is_plain(path)
-        self.file: Any = io.FileIO(path) if self.is_plain else open_text(path)
+        self.file: Any = WatchedFile(path) if self.is_plain else open_text(path)
         self.state = self._state_now()
         if self.is_plain:
             self.file.seek(start)

@@ -97,7 +97,7 @@ def make(
             rows, has_several = _read(path, wanted)
             if zero_based == "auto":
                 from_zero = not len(rows.columns) or int(rows.columns.min()) == 0
-            x = svmlight.csr_of(rows, features if bits is None else None, from_zero)
+            x = svmlight.csr_of(rows, features if bits is None else None, from_zero, is_own=True)
             x, groups = x if bits is None else _hashed(x, bits), _groups(rows.queries, path)
             labels = _tuples(rows) if has_several else rows.labels
             del rows
@@ -336,6 +336,9 @@ def _read_file(path: str | os.PathLike, several: bool) -> svmlight.TextRows:
 
     With `several` a row may have several labels. Raises InvalidLineError for invalid text or values beyond float32.
     """
+
+    if not several:
+        return svmlight.read_file(path)
 
     def read(text: bytes) -> svmlight.TextRows:
         """Return the parsed rows of a block, values as float32."""

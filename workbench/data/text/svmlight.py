@@ -35,6 +35,7 @@ from workbench.data.files.decimal_numbers import (
     read_digits,
     read_number,
 )
+from workbench.data.files.lent_lines import LentText, is_clean, parse_lent, refuse_unclean
 from workbench.data.files.opened import codes_of, open_text
 from workbench.formats.compressed import assemble, index_dtype
 
@@ -262,6 +263,66 @@ def read_lent(text: bytearray, size: int, lent: LentRows) -> TextRows:
     if entries and not np.isfinite((values.min(), values.max())).all():
         raise InvalidLineError("a value is beyond float32")
     return TextRows(labels[:count], label_counts[:rows], queries[:rows], starts[: rows + 1], columns[:entries], values)
+
+
+@final
+class _Growing:
+    """An array that grows by appending parts; its memory is moved by the system, not copied."""
+
+    def __init__(self, dtype: DTypeLike, expected: int) -> None:
+        """Ask for memory of `expected` elements, which costs nothing before it is written to."""
+        self.array, self.size = np.empty(expected, dtype), 0
+
+    def append(self, part: np.ndarray) -> None:
+        """Append a copy of the part."""
+        stop = self.size + len(part)
+        if stop > len(self.array):
+            self.array.resize(stop + stop // 4, refcheck=False)  # nothing else refers to it
+        self.array[self.size : stop] = part
+        self.size = stop
+
+    def finished(self) -> np.ndarray:
+        """Return all elements; the memory behind them is given back."""
+        self.array.resize(self.size, refcheck=False)
+        return self.array
+
+
+SLACK = 1.05
+"""How many more entries than those of the first block suggest memory is asked for."""
+
+
+def read_file(path: str | os.PathLike, size: int = 1 << 20) -> TextRows:
+    """Return all rows of a file as `read_lent` gives those of a block, each array in one piece of memory.
+
+    Raises InvalidLineError for invalid lines or values beyond float32, and DataError for bytes that are no text.
+    """
+
+    def parse(block: LentText) -> TextRows | None:
+        """Return the rows of a block in lent memory; None if it is no text."""
+        block.others = block.others or LentRows()
+        return read_lent(block.text, block.size, block.others) if is_clean(block) else None
+
+    arrays: list[_Growing] = []
+    for rows, position in parse_lent(path, parse, size):
+        if rows is None:
+            refuse_unclean(path)
+            raise InvalidLineError("it is not UTF-8")
+        fields = (
+            rows.labels,
+            rows.label_counts,
+            rows.queries,
+            rows.starts[1:].astype(np.int64),
+            rows.columns,
+            rows.values,
+        )
+        if not arrays:
+            more = SLACK * max(os.stat(path).st_size / position, 1)
+            arrays = [_Growing(field.dtype, int(len(field) * more) + 1) for field in fields]
+            arrays[3].append(np.zeros(1, np.int64))
+        before = arrays[4].size
+        for array, field in zip(arrays, fields, strict=True):
+            array.append(field + before if array is arrays[3] else field)
+    return TextRows(*(array.finished() for array in arrays)) if arrays else read_rows(b"")
 
 
 def joined(parts: Iterable[TextRows]) -> TextRows:
