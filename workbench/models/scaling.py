@@ -35,6 +35,8 @@ FAR = 2
 PIECES, PIECE = 32, 2048
 """Pieces of the entries, and entries of each, from which the scales of columns are estimated in large data: to add up
 all entries by column takes as long as an epoch of dual ascent."""
+BLOCK = 2**15
+"""Values of a block of rows that is copied to float64: it stays in the cache."""
 FILLED, SOME, SURE = 0.99, 128, 0.95
 """Share of the rows that have an entry of a column that is shifted; rows that tell which ones may be, by what share."""
 FAR_IN_FLOAT32, TINY, HUGE = 1000, 1e-15, 1e15
@@ -272,7 +274,9 @@ def _far_columns(x: Any, weights: np.ndarray | None) -> tuple[np.ndarray, np.nda
     `weights` [R] are those of the rows, None for ones.
     """
     full = _filled_columns(x)
-    columns = x[:, full] if len(full) else np.zeros((0, 0))
+    columns = np.zeros((0, 0))
+    if len(full):
+        columns = x if len(full) == x.shape[1] else x[:, full]
     means, deviations = _means_and_deviations(
         columns if isinstance(columns, np.ndarray) else columns.toarray(), weights
     )
@@ -305,14 +309,22 @@ def _shifted(x: Any, center: np.ndarray) -> Any:
 
 
 def _means_and_deviations(columns: np.ndarray, weights: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and deviation [K], float64, of columns [R, K], of constant ones exactly their value and 0."""
-    columns = np.asarray(columns, np.float64)
+    """Return mean and deviation [K], float64, of columns [R, K], of constant ones exactly their value and 0.
+
+    Rows are taken in blocks, as float64 copies of all would be several times as large as the data.
+    """
+    rows, count = columns.shape
     if not columns.size:
-        return np.zeros(columns.shape[1]), np.zeros(columns.shape[1])
-    low, high = columns.min(axis=0), columns.max(axis=0)
+        return np.zeros(count), np.zeros(count)
+    low, high = (side(axis=0).astype(np.float64) for side in (columns.min, columns.max))
     largest = np.maximum(np.maximum(np.abs(low), np.abs(high)), np.finfo(np.float64).tiny)
-    means = np.where(low == high, low, np.average(columns / largest, axis=0, weights=weights) * largest)
-    return means, np.sqrt(np.average(((columns - means) / largest) ** 2, axis=0, weights=weights)) * largest
+    shares = np.full(rows, 1 / rows) if weights is None else weights / np.sum(weights, dtype=np.float64)
+    step = max(BLOCK // count, 1)
+    blocks = [slice(first, first + step) for first in range(0, rows, step)]
+    means = sum((shares[block] @ (columns[block] / largest) for block in blocks), np.zeros(count)) * largest
+    means = np.where(low == high, low, means)
+    squares = sum((shares[block] @ ((columns[block] - means) / largest) ** 2 for block in blocks), np.zeros(count))
+    return means, np.sqrt(squares) * largest
 
 
 def _scales(x: Any, is_shifted: bool | None) -> np.ndarray | None:
