@@ -1,5 +1,7 @@
 """Predictions of svmlight text block by block: the same bits as of the whole file, for labels of any kind."""
 
+import csv
+
 import numpy as np
 import pytest
 
@@ -89,3 +91,27 @@ def test_the_command_shows_the_first_rows_of_all_blocks(tmp_path, monkeypatch, c
     assert blocks.stdout.count("\n") == 13
     assert f"... {ROWS} rows in all" in blocks.stdout
     assert np.array([line.split(",")[0] for line in blocks.stdout.splitlines()[1:11]]).tolist() == list("0123456789")
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("kind", ["text", "numbers", "columns", "whole"])
+def test_the_file_of_predictions_is_what_the_csv_module_writes(tmp_path, seed, kind):
+    made = np.random.default_rng(seed)
+    names = np.array(["a", "b,c", 'say "x"', "line\nend", "-3", "é", ""])
+    chances = made.random((60, len(names))).astype(np.float32) ** 9
+    values = {
+        "text": names[made.integers(0, len(names), 60)],
+        "numbers": (made.normal(size=60) * 10.0 ** made.integers(-12, 12, 60)).astype(np.float32),
+        "columns": made.normal(size=(60, 3)),
+        "whole": made.integers(-5, 5, 60),
+    }[kind]
+    classes = tuple(names) if kind == "text" else ()
+    parts = [
+        trained.Predictions(values[rows], chances[rows] if classes else None, classes, {})
+        for rows in (slice(0, 7), slice(7, 30), slice(30, 60))
+    ]
+    assert write_predictions(tmp_path / "a.csv", parts) == 60
+    whole = trained.Predictions(values, chances if classes else None, classes, {})
+    with (tmp_path / "b.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(trained.lines_of_predictions(whole))
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()

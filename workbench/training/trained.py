@@ -142,20 +142,37 @@ def write_predictions(out: Path, parts: Iterable[Predictions], force: bool = Tru
     An existing file is replaced; without `force`, FileExistsError. Names of classes that a spreadsheet would run begin
     with an apostrophe if `quote_formulas`; else a warning tells them.
     """
-    count, is_told = 0, quote_formulas
+    count, texts = 0, dict[str, str]()
     with atomic_files.replacing(out, force=force) as new, new.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
         for part in parts:
-            head, *rows = lines_of_predictions(part, first=count)
             if not count:
-                writer.writerow(head)
-            columns = {name: list(cells) for name, cells in zip(head, zip(*rows, strict=True), strict=False)}
-            if quote_formulas or (not is_told and part.values.dtype.kind == "U"):
-                is_told |= any(map(spreadsheets.is_formula, set(part.values.tolist())))
-                columns = spreadsheets.guard_columns(columns, out, quote_formulas)
-            writer.writerows(zip(*columns.values(), strict=True))
+                csv.writer(file).writerows(lines_of_predictions(part, 0))
+            if part.values.dtype.kind == "U" and (names := sorted(set(part.values.tolist()) - texts.keys())):
+                shown = spreadsheets.guard_columns({"prediction": names}, out, quote_formulas)["prediction"]
+                texts |= zip(names, map(_quoted, shown), strict=True)
+            file.write(_csv_rows(part, count, texts))
             count += len(part.values)
     return count
+
+
+def _quoted(text: str) -> str:
+    """Return a text as a cell of a CSV file."""
+    cell = io.StringIO()
+    csv.writer(cell).writerow(["", text])
+    return cell.getvalue()[1:-2]
+
+
+def _csv_rows(part: Predictions, first: int, texts: Mapping[str, str]) -> str:
+    """Return the rows of `lines_of_predictions` as CSV text, from row index `first`; `texts` has the cells of names."""
+    table = part.values if part.values.ndim == 2 else part.values[:, np.newaxis]
+    columns: list[Iterable[Any]] = [range(first, first + len(table))]
+    kind = table.dtype.kind
+    columns += [map(texts.__getitem__, column) if kind == "U" else column for column in table.T.tolist()]
+    form = ["{}", *["{:.9g}" if kind == "f" else "{}"] * table.shape[1]]
+    if part.probabilities is not None:
+        columns += part.probabilities.T.tolist()
+        form += ["{:.6g}"] * part.probabilities.shape[1]
+    return "".join(map((",".join(form) + "\r\n").format, *columns))
 
 
 @final
