@@ -11,6 +11,7 @@ from workbench.data.sources.table import BUCKETS_OF_STREAM
 from workbench.data.tables import blocks as table_blocks
 from workbench.training.learner import Learner
 from workbench.training.streaming import USUAL_MEMORY, Options, StreamTraining, do_steps, open_stream
+from workbench.training.trained import TrainedModel, write_predictions
 
 ROWS = 900
 
@@ -117,3 +118,37 @@ def test_vowpal_wabbit_text_is_hashed_and_trained_on(tmp_path):
     assert model.features == 4096
     model.save(tmp_path / "model")
     assert wb.load_model(tmp_path / "model").apply(path).quality["AUC"] > 0.7
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("given", [{"stream": True}, {"search": 0}])
+@pytest.mark.parametrize("late", ["", "label missing", "unknown class", "no label column", "skip"])
+def test_tables_are_predicted_in_blocks_as_whole_bit_for_bit(tmp_path, monkeypatch, kind, given, late):
+    pytest.importorskip("pandas")
+    reading = {"unlabelled": "skip"} if late == "skip" else {}
+    first, later = tmp_path / f"a.{kind}", tmp_path / f"b.{kind}"
+
+    def write(frame, path):
+        frame.to_csv(path, index=False) if kind == "csv" else frame.to_parquet(path)
+
+    write(frame(6), first)
+    wb.train(first, label="clicked", **reading, **given).save(tmp_path / "model")
+    model = wb.load_model(tmp_path / "model")
+    rows = frame(7, 1500).astype({"clicked": str})
+    if late in ("label missing", "skip"):
+        rows.loc[1400, "clicked"] = ""
+    if late == "unknown class":
+        rows.loc[1400, "clicked"] = "7"
+    write(rows.drop(columns="clicked") if late == "no label column" else rows, later)
+    found = {}
+    for name, is_whole in (("blocks", False), ("whole", True)):
+        with monkeypatch.context() as patched:
+            if is_whole:
+                patched.setattr(TrainedModel, "_stream", lambda *given: None)
+            parts = model.apply_in_blocks(later)
+            count = write_predictions(tmp_path / f"{name}.csv", parts)
+            found[name] = (tmp_path / f"{name}.csv").read_bytes(), count, parts.quality, parts.note
+    assert found["blocks"] == found["whole"]
+    assert found["blocks"][1] == 1500 - (late == "skip")
+    assert bool(found["blocks"][2]) == (late in ("", "skip"))
+    assert late != "" or len(list(model.apply_in_blocks(later))) > 3

@@ -208,10 +208,22 @@ class Application:
         """Yield (X, targets or None) of consecutive rows, in memory that may be used again; sets `note`."""
         model = self._model
         stream = model._stream(self._path, self._labels)
-        if stream is None:
-            rows, self.note = model.read(self._path, self._labels)
-            yield rows.x, None if self.note else model._targets(rows)
-            return
+        count = 0
+        if stream is not None:
+            try:
+                for x, targets in self._streamed(stream):
+                    yield x, targets
+                    count += x.shape[0]
+                return
+            except data.DataError:  # of a label, perhaps, without which the rows are read whole
+                pass
+        rows, note = model.read(self._path, self._labels)
+        self.note = self.note or note
+        yield rows.x[count:], None if self.note else model._targets(rows)[count:]
+
+    def _streamed(self, stream: data.Stream) -> Iterator[tuple[Any, np.ndarray | None]]:
+        """Yield (X, targets or None) of the rows of a stream; sets `note` if labels are none that the model knows."""
+        model = self._model
         like, count, entries = model._like(), 0, 0
         wanted = Wanted(like.kind, None if like.kind == "numbers" else like.labels.positive)
         if like.kind != "numbers":
@@ -569,8 +581,8 @@ class TrainedModel:
     def apply_in_blocks(self, path: str | os.PathLike, labels: str | os.PathLike | None = None) -> "Application":
         """Return the predictions of a file as an iterable of `Predictions` of consecutive rows.
 
-        svmlight text is read block by block, in memory that holds some blocks, and 8 bytes a row for the quality; other
-        files, and those without labels, are read whole.
+        svmlight text and tables are read block by block, in memory that holds some blocks, and 8 bytes a row for the
+        quality; other files, and those without labels, are read whole.
 
         Parameters
         ----------
@@ -592,7 +604,9 @@ class TrainedModel:
         if source.stream is None or is_whole:
             return None
         own = {key: value for key, value in self.parameters.items() if key in source.parameters}
-        given = {"features": self.facts.get("features_before", self.features), **reread, **own, "path": path}
+        given = {**own, **reread, "path": path}
+        if "features" in source.parameters:
+            given["features"] = self.facts.get("features_before", self.features)
         try:
             return source.open_stream(STREAMED_BYTES, given)
         except data.DataError:  # what reading it whole takes, or refuses in other words

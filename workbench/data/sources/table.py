@@ -189,6 +189,8 @@ def stream(path: str | os.PathLike, size: int, hashed: int | None = None, **para
         if isinstance(table, SparseTable):
             raise DataError(f"{path} has other fields in each row, and is read whole.\nLeave --stream out.")
         learned, facts = _learn_encoding(FirstRows(table), GUESSED, declared, hashed=buckets, **parameters)
+    if parameters.get("unlabelled") == "skip" and learned.labels is not None:
+        table = labelled_rows(table, learned.labels.column)
     own = {column.name for column in declared}
     columns = tuple(one if one.name in own else _with_all_buckets(one, buckets) for one in learned.columns)
     columns_read = dataclasses.replace(declared, columns=columns, layout=table.layout(), ignores_others=True)
