@@ -46,9 +46,9 @@ def test_every_framework_has_its_dense_way_its_sparse_way_and_ours(framework):
 
 def test_an_unknown_framework_is_refused_with_the_known_ones():
     with pytest.raises(
-        SpecError, match=r"Unknown framework 'jax'\. Expected one of: pytorch, tensorflow, keras, sklearn"
+        SpecError, match=r"Unknown framework 'mxnet'\. Expected one of: pytorch, tensorflow, keras, jax, sklearn"
     ):
-        ways_of("jax")
+        ways_of("mxnet")
 
 
 @pytest.mark.filterwarnings("ignore")  # of frameworks about their own code, such as sparse tensors in beta state

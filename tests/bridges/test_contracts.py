@@ -58,6 +58,7 @@ ONE_EACH = {
     "index widths": (csr(indptr=np.int64([0, 2, 3])), {}),
     "index dtype": (csr(), {"index_dtype": np.int64}),
     "narrow indices": (csr(indices=np.int64([0, 2, 3]), indptr=np.int64([0, 2, 3])), {}),
+    "index limit": (scipy.sparse.csr_array((1, 2**32), dtype=np.float32), {}),
     "lengths": (csr(data=np.float32([1, 2])), {}),
     "pointers": (csr(indptr=np.int32([0, 9, 3])), {}),
     "range": (csr(indices=np.int32([0, 2, 4])), {}),

@@ -128,7 +128,7 @@ def test_a_file_of_text_is_checked_as_it_is_read(tmp_path):
 
 def test_an_unknown_framework_lists_the_known_ones(file):
     with pytest.raises(ValueError, match="Expected one of: tensorflow, keras, pytorch, sklearn"):
-        ended(file(), "--for", "jax")
+        ended(file(), "--for", "mxnet")
 
 
 def test_an_archive_that_lacks_an_array_is_told(tmp_path):

@@ -271,8 +271,8 @@ def advise(
     run : path, optional
         Run folder; by default one below `runs`, named after data and model. It is gone on with.
     framework : str, optional
-        "pytorch", "tensorflow", "keras" or "sklearn": which way to train inside that framework, its own dense and
-        sparse ways against ours through the bridge, with plain SGD. Needs labels that are classes.
+        "pytorch", "tensorflow", "keras", "jax" or "sklearn": which way to train inside that framework, its own dense
+        and sparse ways against ours through the bridge, with plain SGD. Needs labels that are classes.
     epochs : int
         Passes over the data that training times are said for.
     loss : callable, optional

@@ -118,6 +118,13 @@ def narrow_indices(parts: Parts, asked: Requirements) -> None:
             raise refuse(f"{name} has dtype int64", "int32", advice)
 
 
+def index_limit(parts: Parts, asked: Requirements) -> None:
+    """Raise FormatError for a matrix with more rows, columns or entries than int32 counts; `asked` is unused."""
+    if max((*parts.shape, len(parts.values))) > np.iinfo(np.int32).max:
+        problem = f"The matrix has shape {parts.shape} and {len(parts.values):,} entries"
+        raise refuse(problem, "at most 2**31 - 1 of each", "Fold its columns into fewer, or leave out those not used")
+
+
 def lengths(parts: Parts, asked: Requirements) -> None:
     """Raise FormatError if values and indices differ in number, or values are no vector where the format has one.
 
@@ -405,6 +412,7 @@ CONTRACTS = (
     ValidationRule(
         "narrow indices", narrow_indices, ("catboost",), ("sklearn",), formats=PLACED, after=("index type",)
     ),
+    ValidationRule("index limit", index_limit, ("jax",), after=("shape",)),
     ValidationRule("lengths", lengths, EVERY, formats=INDEXED, after=("index type",)),
     ValidationRule("pointers", pointers, EVERY, formats=COMPRESSED, after=("shape", "index type", "lengths")),
     ValidationRule("range", ranges, EVERY, formats=INDEXED, after=("shape", "index type")),

@@ -161,7 +161,7 @@ def advise(
     device
         cpu or cuda alone; by default all there are.
     framework
-        pytorch, tensorflow, keras or sklearn: which way to train inside that framework; then 120 seconds.
+        pytorch, tensorflow, keras, jax or sklearn: which way to train inside that framework; then 120 seconds.
     lazy
         An update may be recommended that trains another model than dense.
     run

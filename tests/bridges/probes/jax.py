@@ -87,3 +87,8 @@ def float64_from_scipy():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return "wrong" if sparse.BCOO.from_scipy_sparse(x).data.dtype == jnp.float32 else "sparse"
+
+
+def columns_past_int32():
+    x = scipy.sparse.csr_array((np.float32([1]), np.int64([2**33]), np.int64([0, 1])), shape=(1, 2**34))
+    return "wrong" if int(sparse.BCOO.from_scipy_sparse(x).indices[0, 1]) != 2**33 else "sparse"

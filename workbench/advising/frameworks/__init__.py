@@ -182,7 +182,7 @@ def answer_for(
     Parameters
     ----------
     framework : str
-        A key of `FRAMEWORKS`: pytorch, tensorflow, keras or sklearn.
+        A key of `FRAMEWORKS`: pytorch, tensorflow, keras, jax or sklearn.
     dataset : Dataset
         Labelled rows; the labels are classes. The first 32,768 rows are trained on.
     budget : float, default 120

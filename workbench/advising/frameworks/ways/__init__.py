@@ -21,6 +21,7 @@ FRAMEWORKS = {
     "pytorch": ("torch", "PyTorch", "pip install 'sparse-workbench[pytorch]'"),
     "tensorflow": ("tensorflow", "TensorFlow", "pip install 'sparse-workbench[tensorflow]'"),
     "keras": ("keras", "Keras", "pip install 'sparse-workbench[tensorflow]'"),
+    "jax": ("jax", "JAX", "pip install 'sparse-workbench[jax]'"),
     "sklearn": ("sklearn", "scikit-learn", "pip install scikit-learn"),
 }
 """The package that is imported, the name in sentences, and the line that installs it, by the word that is typed."""
