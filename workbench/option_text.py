@@ -101,8 +101,8 @@ def _text(value: Any) -> str:
 # Options in messages. A message holds a mark, and a door has the words: Python, the command line, the panel.
 
 _MARK = re.compile("\N{LEFT WHITE SQUARE BRACKET}(.*?)\N{RIGHT WHITE SQUARE BRACKET}")
-_FLAGS = ("force", "quote_formulas")
-"""Flags of commands that messages name, apart from settings."""
+_OTHERS = ("force", "quote_formulas", "stream", "bits")
+"""Options of commands that messages name, apart from settings."""
 
 
 def typed(**options: Any) -> str:
@@ -131,14 +131,19 @@ def on_command_line(options: Mapping[str, Any]) -> str:
 
     >>> on_command_line({"dataset": "ratings", "implicit": True, "duplicates": "last"})
     '--dataset ratings --reading implicit=true,duplicates=last'
+    >>> on_command_line({"stream": False})
+    '--no-stream'
     """
-    own = {name: value for name, value in options.items() if name in (*BY_NAME, LABEL.name, *_FLAGS)}
+    own = {name: value for name, value in options.items() if name in (*BY_NAME, LABEL.name, *_OTHERS)}
     if str(own.get("columns", "")).startswith("{"):
         return COLUMNS_IN_FILE + on_command_line({"columns": "columns.toml"})
     words = [
         word
         for name, value in own.items()
-        for word in (f"--{name.replace('_', '-')}", *([] if value is True else [shlex.quote(str(value))]))
+        for word in (
+            f"--{'no-' * (value is False)}{name.replace('_', '-')}",
+            *([] if isinstance(value, bool) else [shlex.quote(str(value))]),
+        )
     ]
     read = [f"{name}={_text(value)}" for name, value in options.items() if name not in own]
     return " ".join([*words, *([f"--reading {','.join(read)}"] if read else [])])

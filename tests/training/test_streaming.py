@@ -360,6 +360,59 @@ def test_what_does_not_go_with_a_stream_is_refused(tmp_path, given, message):
         wb.train(path, stream=True, **given)
 
 
+@pytest.mark.parametrize(
+    ("line", "given", "message"),
+    [
+        ("1 2147483647:1", {}, "Type bits=22 to hash the columns"),
+        ("1,0 3:1", {}, "Type stream=False to read it whole"),
+        (
+            "1 3:1",
+            {"optimizer": "sgd", "learning_rate": 1e30, "kind": "numbers"},
+            r"diverged.*\nType learning_rate=1e\+29",
+        ),
+        ("1 3:1", {"features": 4}, "with features=4 they are"),
+    ],
+)
+def test_messages_end_with_what_to_type(tmp_path, line, given, message):
+    path = write(tmp_path / "a.svm", [*lines(20, ("0", "1")), line, *lines(21, ("0", "1"))])
+    with pytest.raises(ValueError, match=message):
+        wb.train(path, stream=True, **given)
+
+
+def test_a_model_that_is_worse_than_a_constant_says_so(tmp_path, capsys):
+    path = write(tmp_path / "a.svm", lines(23, ("0", "1"), rows=3000))
+    wb.train(path, stream=True, learning_rate=1e6)
+    assert "Warning: always predicting the shares of the classes" in capsys.readouterr().err
+    wb.train(path, stream=True)
+    assert "Warning" not in capsys.readouterr().err
+
+
+def test_a_large_file_is_streamed_without_being_asked_unless_an_option_needs_it_whole(tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    from workbench.command import streaming
+    from workbench.command.cli import app
+
+    path = write(tmp_path / "a.svm", lines(22, ("0", "1")))
+    monkeypatch.setattr(streaming, "bytes_memory", lambda: 1000)
+    said = CliRunner().invoke(app, ["train", str(path)]).output
+    assert "it is read block by block. Or type --no-stream." in said
+    assert "learning rate" in said
+    for others in (["--no-stream"], ["--epochs", "2"]):
+        assert (
+            "block by block" not in CliRunner().invoke(app, ["train", str(path), "--execution", "step", *others]).output
+        )
+    refused = CliRunner().invoke(app, ["train", str(path), "--stream", "--epochs", "2"])
+    assert refused.exit_code == 2
+    assert "is not for that. Leave one out." in " ".join(refused.output.split())
+    refused = CliRunner().invoke(app, ["train", str(path), "--no-stream", "--passes", "2"])
+    assert refused.exit_code == 2
+    refused = CliRunner().invoke(app, ["train", "uniform", "--stream"])
+    assert refused.exit_code == 2
+    refused = CliRunner().invoke(app, ["train", str(path), "--stream", "--memory", "much"])
+    assert "expected a size such as 64MB" in " ".join(refused.output.split())
+
+
 def test_a_matrix_is_no_file():
     with pytest.raises(DataError, match="stream=True reads a file"):
         wb.train(np.eye(3), stream=True)

@@ -155,6 +155,8 @@ def train_on_stream(path: Any, model: str | None, label: str | None, parameters:
     qualities = "; ".join(f"{name} {value:.4f}" for name, value in training.held_out_quality().items())
     rows, columns = format_count(training.rows_all, "row"), format_count(training.features, "feature")
     inputs.say(f"Trained on {rows} x {columns} in {training.seconds:.3g} s; held-out {qualities or 'rows: none'}.")
+    if warning := training.warning():
+        inputs.say(worded(warning))
     return made.model()
 
 

@@ -118,6 +118,8 @@ def train(
     qualities = "; ".join(f"{name} {value:.4f}" for name, value in training.held_out_quality().items())
     rows, columns = format_count(training.rows_all, "row"), format_count(training.features, "feature")
     print_line(f"{rows} x {columns} in {training.seconds:.3g} s; held-out {qualities or 'rows: none'}")
+    if warning := training.warning():
+        console.print(worded(warning), **PLAIN)
     print_line(f"memory: the process's peak was {format_size(process_memory.peak_bytes())}, libraries included")
     if save is not None:
         made.save(save, force)

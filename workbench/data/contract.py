@@ -14,7 +14,7 @@ from kernels.registry import Registry, format_count, nearest
 from workbench.data import part_files
 from workbench.data.content import Paths
 from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks, Stream, StreamedBlock
-from workbench.data.errors import DataError
+from workbench.data.errors import AS_WHOLE, DataError
 from workbench.data.files.labels import read_label_file
 from workbench.data.files.lent_lines import one_ahead
 from workbench.data.files.reading import LICENCE
@@ -110,7 +110,7 @@ class Source:
             return self.stream(size=size, **given)
         make = self.blocks
         if make is None:
-            raise DataError(f"The data set {self.name} is not read block by block. Leave --stream out.")
+            raise DataError(f"The data set {self.name} is not read block by block.\n{AS_WHOLE}")
 
         def blocks(start: int) -> Iterator[StreamedBlock]:
             """Yield the blocks from number `start` on."""

@@ -26,6 +26,10 @@ ADVICE_LABELS = f"Type {typed(label='NAME')} for a column of it, {_OF_FILE}."
 """What to type when a reader of named columns found no labels."""
 
 
+AS_WHOLE = f"Type {typed(stream=False)} to read it whole."
+"""What to type for a file that is not read block by block."""
+
+
 # Packages that only some readers and writers need.
 
 

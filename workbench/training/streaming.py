@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, final
+from typing import Any, NoReturn, final
 
 import numpy as np
 
@@ -24,12 +24,13 @@ from kernels.rules.missed import STEPS
 from workbench import data, formats
 from workbench.data.batches.slicing import gather_rows
 from workbench.data.dataset.record import Stream, StreamedBlock
-from workbench.data.errors import DataError
+from workbench.data.errors import AS_WHOLE, DataError
 from workbench.data.files.reading import fingerprint
 from workbench.data.labels import MOST_CLASSES, Labels, Names, Wanted, format_names, name_of, read_labels
 from workbench.formats.compressed import assemble
 from workbench.formats.files import bytes_memory
 from workbench.option_text import typed, worded
+from workbench.training.constant import why_worse
 from workbench.training.learner import Learner
 from workbench.training.setup import Setup, with_epoch_calls
 from workbench.training.trained import NOT_OF_READER, ModelFolderError, TrainedModel
@@ -96,7 +97,7 @@ class _Targets:
     def of_first(cls, found: np.ndarray, wanted: Wanted, stream: Stream) -> "_Targets":
         """Return targets for labels like `found`; DataError for labels of several columns."""
         if not isinstance(found, np.ndarray) or found.ndim != 1:
-            raise DataError("Rows have several labels, which are not trained on block by block. Leave --stream out.")
+            raise DataError(f"Rows have several labels, which are not trained on block by block.\n{AS_WHOLE}")
         labels, y = read_labels(found, wanted, stream.place)
         if labels.kind != "numbers":
             return cls(replace(labels, guess=labels.guess and f"{labels.guess}, in the first rows"))
@@ -302,15 +303,18 @@ class StreamTraining:
                     self.sample.add(part, y[rows_held], hashes[rows_held] >> np.uint64(8))
             total = do_steps(self.learner, x, y, rows)
             if not math.isfinite(total):
-                raise ValueError(
-                    "Training diverged: a loss is NaN or infinite.\nType --learning-rate with a lower one."
-                )
+                self._refuse_diverged()
             self.sums.trained += total
             self.sums.trained_rows += rows.size
             self.sums.rows += count
         self.rows_all = max(self.rows_all, self.sums.rows)
         self.position = block.position
         yield self._progress()
+
+    def _refuse_diverged(self) -> NoReturn:
+        """Raise ValueError: losses or weights are not finite."""
+        lower = typed(learning_rate=float(f"{self.rate / 10:.1g}"))
+        raise ValueError(worded(f"Training diverged: losses or weights are NaN or infinite.\nType {lower}, or lower."))
 
     def _progress(self, note: str = "") -> Progress:
         """Return the progress now."""
@@ -430,16 +434,28 @@ class StreamTraining:
         loss = float(losses_of(self.targets.kind, scores, y).mean()) * self.targets.scale**2
         return {name: loss, model.quality_name: float(model.quality(scores, y))}
 
+    def warning(self) -> str:
+        """Return a line if predictions that ignore X are better on the sample of held-out rows; else ""."""
+        if self.learner is None or self.targets is None or (held := self.sample.rows(self.learner.features)) is None:
+            return ""
+        x, y = held
+        better = why_worse(self.targets.kind, self.learner.scores(x), y, None, self.learner.setup.has_intercept)
+        return (
+            better and f"Warning: {better}. Try {typed(learning_rate=float(f'{self.rate / 3:.1g}'))}, or more passes."
+        )
+
     def trained(self, reader: str, parameters: Mapping[str, Any]) -> TrainedModel:
         """Return the model so far, for files that `reader` reads with these parameters; ValueError before any block."""
         if self.learner is None or self.targets is None:
             raise ValueError("There is no model yet: no row has been read.")
         arrays = dict(self.learner.arrays)
+        if not all(np.isfinite(array).all() for array in arrays.values()):
+            self._refuse_diverged()
         arrays["w"] = arrays["w"][: self.features] * np.float32(self.targets.scale)
         if "b" in arrays:
             arrays["b"] = (arrays["b"] * self.targets.scale + self.targets.shift).astype(np.float32)
         elif self.targets.shift:
-            raise ValueError("Numbers that are far from 0 need an intercept. Leave --no-intercept out.")
+            raise ValueError(worded(f"Numbers far from 0 need an intercept.\nType {typed(intercept=True)}."))
         setup, facts = self.learner.setup, dict(self.stream.facts)
         kept = Setup(model=setup.model, dtype=setup.dtype, intercept=setup.has_intercept)
         sizes = self.features, self.targets.width
@@ -477,13 +493,13 @@ def with_features(learner: Learner, features: int) -> Learner:
 
 
 def _capacity(features: int, width: int) -> int:
-    """Return how many columns to make weights for, a power of two; DataError if they take half of the memory."""
+    """Return how many columns to make weights for, a power of two; DataError if they take an eighth of the memory."""
     made = max(LEAST_FEATURES, 1 << (features - 1).bit_length())
     needed = made * width * 4 * 2
-    if needed > bytes_memory() // 2:
+    if needed > bytes_memory() // 8:
         raise DataError(
             f"{format_count(features, 'column')} came, whose weights and states would take {format_size(needed)}.\n"
-            "Type --bits 22 to hash the columns to 2**22."
+            f"Type {typed(bits=22)} to hash the columns to 2**22."
         )
     return made
 

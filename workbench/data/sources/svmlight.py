@@ -12,7 +12,7 @@ import scipy.sparse
 
 from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks, Stream, StreamedBlock, canonical
-from workbench.data.errors import DataError
+from workbench.data.errors import AS_WHOLE, DataError
 from workbench.data.files.labels import lacks_svmlight_label, read_unlabelled, require_labels, rewrite_lines
 from workbench.data.files.lent_lines import LentText, is_clean, parse_lent
 from workbench.data.files.opened import compression_of, line_blocks, map_blocks, open_text, place_in, refuse_endless
@@ -226,13 +226,10 @@ def stream(
     with reading(path, TEXT):
         require_labels(path, lacks_svmlight_label)
         if variant := variant_of(path):
-            raise DataError(f"{path} looks like {variant}, which is not read block by block.\n{WHOLE}")
+            raise DataError(f"{path} looks like {variant}, which is not read block by block.\n{AS_WHOLE}")
         end = os.stat(path).st_size if not compression_of(path) else None
     place, facts = place_in(path, svmlight.holds_row), {"reread": _reread(from_zero, bits)}
     return Stream(lambda start: _streamed(path, size, start, features, from_zero, bits), end, facts, place)
-
-
-WHOLE = "Convert it first: workbench data convert FILE X.sparse; or leave --stream out, to read it whole."
 
 
 def _streamed(
@@ -273,7 +270,7 @@ def _refuse_lines(
             before, at = before + part.count(b"\n"), at + len(part)
         lines = file.read(stop - start).splitlines()
     if any(b"," in svmlight.content(line).split(None, 1)[0] for line in lines if svmlight.holds_row(line)):
-        raise DataError(f"{path} has rows with several labels, which are not read block by block.\n{WHOLE}")
+        raise DataError(f"{path} has rows with several labels, which are not read block by block.\n{AS_WHOLE}")
     problem = svmlight.error_of_lines(path, enumerate(lines, before + 1), features, zero_based)
     raise DataError(problem or f"{path} cannot be read: {error}.")
 

@@ -11,7 +11,7 @@ from typing import Any, final
 
 from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks, Stream, StreamedBlock
-from workbench.data.errors import ADVICE_LABELS, ADVICE_LABELS_FILE, DataError, MissingLabelsError
+from workbench.data.errors import ADVICE_LABELS, ADVICE_LABELS_FILE, AS_WHOLE, DataError, MissingLabelsError
 from workbench.data.files.lent_lines import one_ahead
 from workbench.data.files.reading import blocks_of_file, dataset_of, reading
 from workbench.data.labels import GUESSED, NONE, Wanted, format_names
@@ -187,7 +187,7 @@ def stream(path: str | os.PathLike, size: int, hashed: int | None = None, **para
         layout = {name: parameters.pop(name) for name in LAYOUT if name in parameters}
         table = opened_table(path, declared, layout)
         if isinstance(table, SparseTable):
-            raise DataError(f"{path} has other fields in each row, and is read whole.\nLeave --stream out.")
+            raise DataError(f"{path} has other fields in each row, which are not read block by block.\n{AS_WHOLE}")
         learned, facts = _learn_encoding(FirstRows(table), GUESSED, declared, hashed=buckets, **parameters)
     if parameters.get("unlabelled") == "skip" and learned.labels is not None:
         table = labelled_rows(table, learned.labels.column)
