@@ -98,6 +98,35 @@ def generate_data(
         echo(line)
 
 
+@bench.command("momentum")
+def momentum(
+    steps: Annotated[int, typer.Option(min=10)] = 10_000,
+    rows: Annotated[int, typer.Option(min=1)] = 100_000,
+    width: Annotated[int, typer.Option(min=1)] = 16,
+    ids: Annotated[int, typer.Option(min=1)] = 64,
+) -> None:
+    """Time a step and measure the memory of PyTorch's momentum on row-sparse gradients, and of our lazy optimizers.
+
+    Parameters
+    ----------
+    steps
+        Steps of each optimizer.
+    rows
+        Rows of the embedding.
+    width
+        Columns of the embedding.
+    ids
+        Ids in a batch.
+
+    Examples
+    --------
+    python -m benchmarks momentum --steps 1000
+    """
+    from benchmarks import momentum as measured
+
+    echo(measured.run(steps, rows, width, ids))
+
+
 @bench.command("report")
 def report(folder: Path) -> None:
     """Write the page of each suite in a folder of results again, from its records.

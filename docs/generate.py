@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pictures
+import surprises
 
 ROOT = Path(__file__).parents[1]
 CACHE = ROOT / "build" / "jupyter-cache"
@@ -53,6 +54,7 @@ def write(docs: Path) -> None:
         "reference/models.md": models(),
         "reference/operators.md": operators(),
         "reference/api.md": api_index(),
+        "understand/surprises.md": surprises.page(),
         "results/gallery.md": gallery(docs / "results"),
     }
     shutil.rmtree(docs / "reference" / "api", ignore_errors=True)  # Sphinx generates it, but removes nothing from it

@@ -3,6 +3,7 @@
 import copy
 import gc
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -328,3 +329,56 @@ def test_one_cycle_moves_rate_and_betas():
     options = ours(optimizer.param_groups[0], "adam")
     assert options["beta1"] != 0.9
     assert options["beta2"] == 0.999
+
+
+class Mixed(torch.nn.Module):
+    """Layers with row-sparse gradients, one of them of one column, and one with a dense gradient."""
+
+    def __init__(self):
+        super().__init__()
+        self.ids = torch.nn.Embedding(10, 2, sparse=True)
+        self.bias = torch.nn.Embedding(10, 1, sparse=True)
+        self.rows = pytorch.SparseLinear(4, 1)
+        self.top = torch.nn.Linear(2, 2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "severities", "advice"),
+    [
+        ("SGD", {"lr": 0.1}, ["warning"], "LazySGD"),
+        ("SGD", {"lr": 0.1, "momentum": 0.9}, ["warning"] * 4, "LazyMomentum"),
+        ("SGD", {"lr": 0.1, "weight_decay": 0.1}, ["error"] * 2 + ["warning", "error"], "LazySGD"),
+        ("Adam", {}, ["error"] * 3, "LazyAdam"),
+        ("AdamW", {}, ["error"] * 3, "LazyAdamW"),
+        ("RMSprop", {}, ["error"] * 3, "LazyRMSprop"),
+        ("NAdam", {}, ["error"] * 3, "LazyAdam"),
+        ("Adagrad", {}, [], ""),
+        ("Adagrad", {"weight_decay": 0.1}, ["error"] * 3, "LazyAdagrad"),
+    ],
+)
+def test_optimizers_that_refuse_row_sparse_gradients_or_grow_are_told(kind, options, severities, advice):
+    model = Mixed()
+    optimizer = getattr(torch.optim, kind)(model.parameters(), **options)
+    found = pytorch.check_optimizer(model, optimizer)
+    assert [violation.severity for violation in found] == severities
+    assert all("top" not in violation.came for violation in found)
+    assert not found or f"Take {advice} of workbench.bridges.pytorch" in {violation.advice for violation in found}
+    for violation in found:
+        lazy = getattr(pytorch, violation.advice.split()[1])
+        assert pytorch.check_optimizer(model, lazy(model.parameters())) == []
+
+
+def test_the_cure_of_growing_momentum_takes_the_same_steps():
+    ids, weights = torch.from_numpy(np.random.default_rng(0).integers(0, 10, (60, 8))), []
+    for make in (torch.optim.SGD, pytorch.LazyMomentum):
+        torch.manual_seed(0)
+        layer = torch.nn.Embedding(10, 2, sparse=True)
+        options = {"momentum": 0.9} if make is torch.optim.SGD else {"beta": 0.9, "lazy": "exact"}
+        optimizer = make(layer.parameters(), lr=0.1, **options)
+        for batch in ids:
+            optimizer.zero_grad()
+            (layer(batch) ** 2).sum().backward()
+            optimizer.step()
+            getattr(optimizer, "catch_up", lambda: None)()  # torch.nn.Embedding reads the weight
+        weights.append(layer.weight.detach().numpy())
+    np.testing.assert_allclose(*weights, rtol=1e-4, atol=1e-5)

@@ -114,7 +114,9 @@ def narrow_indices(parts: Parts, asked: Requirements) -> None:
     for name, array in parts.indices.items():
         if array.dtype == np.int64:
             fits = max((*parts.shape, len(parts.values))) <= np.iinfo(np.int32).max
-            advice = f"Call x.{name}.astype(np.int32)" if fits else "It needs 64 bits; use an estimator that takes them"
+            cast = "x.indices = x.indices.astype(np.int32); x.indptr = x.indptr.astype(np.int32)"
+            cast = "x.coords = tuple(axis.astype(np.int32) for axis in x.coords)" if parts.format == "coo" else cast
+            advice = f"Type {cast}" if fits else "It needs 64 bits; use an estimator that takes them"
             raise refuse(f"{name} has dtype int64", "int32", advice)
 
 

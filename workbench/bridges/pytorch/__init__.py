@@ -31,17 +31,18 @@ True
 their weight a row-sparse gradient. `LazyAdam` and its like, one for each of `workbench.optimizers`, step the rows that
 a gradient holds, also those of torch.nn.EmbeddingBag(sparse=True). `to_tensor`, `from_tensor` and `to_bags` hand
 matrices over to PyTorch's own operators, and check what these read without a look. `FeedDataset` and `RowDataset` give
-a DataLoader batches, in this process and in workers. `check_loader` says what workers do wrong,
-`require_row_sparse` whether a gradient became dense.
+a DataLoader batches, in this process and in workers. `check_loader` says what workers do wrong, `check_optimizer` which
+weights an optimizer of torch.optim refuses or steps badly, `require_row_sparse` whether a gradient became dense.
 
 Kernels run on `torch.get_num_threads()` threads, on the CPU.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from workbench import optimizers
-from workbench.bridges.contracts import class_name, class_names, described, rule_of
+from workbench.bridges import facts
+from workbench.bridges.contracts import Violation, class_name, class_names, described, rule_of
 from workbench.bridges.pytorch.layers import SparseEmbeddingBag, SparseLinear, sparse_product, to_bags
 from workbench.bridges.pytorch.library import follow, torch
 from workbench.bridges.pytorch.rows import (
@@ -57,6 +58,7 @@ from workbench.bridges.pytorch.rows import (
     to_tensor,
 )
 from workbench.bridges.pytorch.steps import NAME, Steps, array_of, gradient_of, tensor_of
+from workbench.bridges.validation_rules import ERROR, WARNING
 from workbench.optimizers import OptimizerError, Updater
 
 SPELLED = {"learning_rate": "lr", "epsilon": "eps", "decay": "weight_decay"}
@@ -283,6 +285,63 @@ def _check_known(rule: str, given: Iterable[str], known: Iterable[str]) -> None:
         raise OptimizerError(f"{class_name(rule)} has no option {', '.join(unknown)}; its options are {options}.")
 
 
+# Check of an optimizer before it trains: row-sparse gradients that it refuses, or that cost more with every step.
+
+OPTIMIZER_BOUNDARY = "model -> optimizer"
+TAKE_ROWS = ("SGD", "Adagrad", "SparseAdam", "LBFGS")
+"""Optimizers of torch.optim that take row-sparse gradients."""
+
+
+def check_optimizer(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> list[Violation]:
+    """Return a violation for each weight with row-sparse gradients that its optimizer refuses or steps badly.
+
+    Weights are those of Embedding and EmbeddingBag with sparse=True, SparseLinear and SparseEmbeddingBag; optimizers
+    are those of torch.optim, with [] for any other. Errors are optimizers, and weight decay, that refuse such
+    gradients; warnings are SGD with momentum, whose buffer grows with every step, and SGD on a weight of one column,
+    which does not move for a batch of one id.
+
+    >>> model = torch.nn.Embedding(10, 2, sparse=True)
+    >>> for violation in check_optimizer(model, torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)):
+    ...     print(f"{violation.severity}: {violation.came}.")
+    warning: SGD steps weight, of row-sparse gradients, with momentum 0.9.
+    """
+    if not type(optimizer).__module__.startswith("torch.optim."):
+        return []
+    return [
+        violation
+        for name, module in model.named_modules()
+        for group in optimizer.param_groups
+        if _has_row_sparse_gradient(module) and any(module.weight is weight for weight in group["params"])
+        for violation in _check_group(type(optimizer).__name__, group, module, f"{name}.weight".removeprefix("."))
+    ]
+
+
+def _has_row_sparse_gradient(module: torch.nn.Module) -> bool:
+    """Return whether the gradient of the module's weight is row-sparse."""
+    lookups = torch.nn.Embedding | torch.nn.EmbeddingBag
+    return isinstance(module, SparseLinear | SparseEmbeddingBag) or (isinstance(module, lookups) and module.sparse)
+
+
+def _check_group(kind: str, group: Mapping[str, Any], module: torch.nn.Module, name: str) -> Iterator[Violation]:
+    """Yield the violations of the weight `name` of a module by an optimizer of torch.optim, the class `kind`."""
+    known, came = facts.of("pytorch"), f"{kind} steps {name}, of row-sparse gradients"
+    found = []
+    if kind not in TAKE_ROWS:
+        lazy = f"Lazy{kind}" if f"Lazy{kind}" in class_names() else "LazyAdam"
+        found.append((ERROR, "", lazy, "adam_of_sparse_gradients"))
+    elif group.get("weight_decay"):
+        how = f", with weight decay {group['weight_decay']}"
+        found.append((ERROR, how, f"Lazy{kind}", "weight_decay_of_sparse_gradients"))
+    if kind == "SGD" and group["momentum"]:
+        found.append((WARNING, f", with momentum {group['momentum']}", "LazyMomentum", "momentum_of_sparse_gradients"))
+    if kind == "SGD" and isinstance(module, torch.nn.Embedding) and module.embedding_dim == 1:
+        found.append((WARNING, ", of one column", "LazySGD", "step_of_one_value"))
+    for severity, how, lazy, fact in found:
+        expected = "an optimizer that steps such rows"
+        advice, effect = f"Take {lazy} of workbench.bridges.pytorch", known[fact].sentence
+        yield Violation("optimizer", OPTIMIZER_BOUNDARY, severity, f"{came}{how}", expected, advice, effect)
+
+
 # Classes by name
 
 
@@ -309,6 +368,7 @@ __all__ = [
     "SparseLinear",
     "SparseRows",
     "check_loader",
+    "check_optimizer",
     "collate",
     "from_tensor",
     "init_worker",

@@ -384,7 +384,7 @@ class StreamedBlock(NamedTuple):
 @final
 @dataclass(frozen=True)
 class Stream:
-    """Rows of a file for one pass in constant memory: `blocks(position)` yields `StreamedBlock`s from a position on.
+    """Rows of a file for one pass in constant memory: `blocks(position)` yields each `StreamedBlock` from there on.
 
     0 is the beginning, another position that of a block. `end` is the position behind the last one, None if unknown.
     `facts` are those of a data set; `place(row)` says where a row stands, for messages.
