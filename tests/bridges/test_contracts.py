@@ -75,6 +75,7 @@ ONE_EACH = {
     "gradient of values": (Trained(np.eye(4, dtype=np.float32)), {}),
     "padding": (Padded(), {}),
     "zeros are missing": (csr(), {}),
+    "stored zeros": (csr(data=np.float32([1, 0, 3])), {}),
     "frame": (FRAME, {}),
     "sparse array": (scipy.sparse.csr_array(np.eye(4, dtype=np.float32)), {}),
     "rows": (np.ones((0, 4), np.float32), {}),

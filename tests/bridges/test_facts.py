@@ -1,6 +1,7 @@
 """Every fact about a library is what the installed release does, as its probe shows."""
 
 import importlib
+import importlib.metadata
 import inspect
 import re
 import warnings
@@ -20,8 +21,11 @@ ALL = [fact for library in facts.libraries().values() for fact in library.facts.
 def installed_version(fact):
     """The version of the library of a fact; skips if it is absent."""
     probes_of(fact.library)
-    module = facts.libraries()[fact.library].modules[0].partition(".")[0]
-    return importlib.import_module(module).__version__
+    distribution = facts.libraries()[fact.library].distribution
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:  # TensorFlow without CUDA has a name of its own
+        return importlib.metadata.version(f"{distribution}-cpu")
 
 
 def probes_of(library):

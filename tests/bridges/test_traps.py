@@ -18,6 +18,11 @@ def coo_backwards(x):
     return scipy.sparse.coo_array((coo.data[::-1], (coo.row[::-1], coo.col[::-1])), coo.shape)
 
 
+def with_zeros(x):
+    x.data[::7] = 0
+    return x
+
+
 def with_nan(x):
     x.data[0] = np.nan
     return x
@@ -46,6 +51,8 @@ TRAPS = {
     "a division, SciPy": ("scipy", small() / 2, "float32", "x = x.astype(np.float32)"),
     "bool twice, SciPy": ("scipy", scipy.sparse.csr_array((np.ones(2, bool), [1, 1], [0, 2]), (1, 3)), "duplicates",
                           "x.sum_duplicates()"),
+    "zeros that are stored, XGBoost": ("xgboost", with_zeros(small()), "stored zeros", "x.eliminate_zeros()"),
+    "zeros that are stored, implicit": ("implicit", with_zeros(small()), "stored zeros", "x.eliminate_zeros()"),
     "integers, PyTorch": ("pytorch", (small() * 10).astype(np.int64), "floats", "x = x.astype(np.float32)"),
     "a column twice, implicit": ("implicit", repeated(), "duplicates", "x.sum_duplicates()"),
 }  # fmt: skip

@@ -283,6 +283,13 @@ def zeros_are_missing(parts: Parts, asked: Requirements) -> None:
         raise refuse(f"A {parts.format} matrix came", "one meaning of what is not stored, in all calls", advice)
 
 
+def stored_zeros(parts: Parts, asked: Requirements) -> None:
+    """Raise FormatError, with their count, for zeros among the entries of a matrix; O(nnz). `asked` is unused."""
+    zeros = parts.values.size - int(np.count_nonzero(parts.values))
+    if zeros:
+        raise refuse(f"{zeros:,} stored values are 0", "values other than 0", "Call x.eliminate_zeros()")
+
+
 def frame(parts: Parts, asked: Requirements) -> None:
     """Raise FormatError for a sparse frame of pandas, whose zeros count as values; `parts` is unused."""
     if type(asked.origin).__name__ == "DataFrame":
@@ -442,6 +449,7 @@ CONTRACTS = (
     ValidationRule("gradient of values", gradient_of_values, warnings=("pytorch",)),
     ValidationRule("padding", padding, warnings=("jax",)),
     ValidationRule("zeros are missing", zeros_are_missing, warnings=("xgboost",)),
+    ValidationRule("stored zeros", stored_zeros, warnings=("xgboost", "implicit"), formats=INDEXED, after=STRUCTURE),
     ValidationRule("frame", frame, warnings=("xgboost",)),
     ValidationRule("sparse array", sparse_array, ("catboost",)),
     ValidationRule("rows", rows, warnings=EVERY),

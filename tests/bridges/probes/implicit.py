@@ -19,3 +19,10 @@ def repeats():
     once = x.copy()
     once.sum_duplicates()
     return right(factors(x), factors(once))
+
+
+def stored_zeros():
+    x = np.abs(repeated().toarray())
+    row, column = np.nonzero((x != 0) | (np.random.default_rng(1).random(x.shape) < 0.5))
+    with_zeros = scipy.sparse.csr_matrix((x[row, column], (row, column)), shape=x.shape)
+    return right(factors(with_zeros), factors(scipy.sparse.csr_matrix(x)))

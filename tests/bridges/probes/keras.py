@@ -117,3 +117,20 @@ def not_a_number():
     x = small()
     x.data[:] = np.nan
     return "wrong" if np.isnan(model().predict(x, verbose=0)).any() else "sparse"
+
+
+def clipped_gradients():
+    kinds = [lambda limit=limit: keras.optimizers.SGD(0.1, **{limit: 0.05}) for limit in CLIPS]
+    kinds += [lambda kind=kind: kind(0.1) for kind in (keras.optimizers.AdamW, keras.optimizers.Nadam)]
+    outcomes = {right(trained(make(), True), trained(make(), False)) for make in kinds}
+    return outcomes.pop() if len(outcomes) == 1 else f"differs: {outcomes}"
+
+
+CLIPS = ("clipnorm", "global_clipnorm", "clipvalue")
+
+
+def sequential_without_an_input():
+    made = keras.Sequential([layers.Dense(1)])
+    made.compile("sgd", "mse", run_eagerly=True)
+    made.predict(small(), verbose=0)
+    return kept(made)

@@ -204,3 +204,35 @@ def indices_of_coo():
     return (
         "costly" if torch.sparse_coo_tensor(places, torch.ones(1), (2, 2))._indices().element_size() == 8 else "sparse"
     )
+
+
+def quotient_by_a_number():
+    assert (eye("csr") * 0.5).layout is torch.sparse_csr
+    assert (eye("coo") / 2).layout is torch.sparse_coo
+    return refusal(lambda: eye("csr") / 2, RuntimeError)
+
+
+def transpose_of_csr():
+    assert eye("csr").t().layout is torch.sparse_csc
+    return refusal(lambda: eye("csr").T, NotImplementedError)
+
+
+def sum_of_coo_and_dense():
+    assert (torch.ones(3, 3) + eye("coo")).layout is torch.strided
+    return refusal(lambda: eye("coo") + torch.ones(3, 3), RuntimeError)
+
+
+def sum_of_rows():
+    assert eye("csr").sum(1, keepdim=True).shape == (3, 1)
+    return refusal(lambda: eye("csr").sum(1), RuntimeError, text="keepdim")
+
+
+def largest_of_bags():
+    bags = torch.nn.EmbeddingBag(3, 2, mode="max", sparse=True)
+    return refusal(lambda: bags(torch.tensor([[0, 1]])), ValueError)
+
+
+def gradient_of_bags():
+    bags = torch.nn.EmbeddingBag(5, 2, sparse=True, mode="sum")
+    bags(torch.tensor([[0, 0, 1]])).sum().backward()
+    return "costly" if bags.weight.grad._nnz() == 3 else "sparse"

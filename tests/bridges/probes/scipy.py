@@ -1,9 +1,11 @@
 """Probes of SciPy: what each fact of `workbench/bridges/facts/scipy.toml` says, on the installed release."""
 
+import warnings
+
 import numpy as np
 import scipy.sparse
 
-from tests.support.probes import peak_bytes, repeated, right, small
+from tests.support.probes import peak_bytes, refusal, repeated, right, small
 
 COLUMNS = 1_000_000
 
@@ -75,3 +77,25 @@ def star_of_matrix_and_array():
     x, v = repeated(rows=5), np.arange(5.0)
     as_array, as_matrix = scipy.sparse.csr_array(x) * v, scipy.sparse.csr_matrix(x) * v
     return "wrong" if as_array.shape != as_matrix.shape else "sparse"
+
+
+def equality():
+    x = scipy.sparse.csr_array((np.float32([1, 2]), (np.int32([0, 1]), np.int32([1, 9]))), shape=(2, 1000))
+    assert (x != x).nnz == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", scipy.sparse.SparseEfficiencyWarning)
+        return "densifies" if (x == x.copy()).nnz == 2000 and (x < 1).nnz == 1998 else "sparse"
+
+
+def array_of_sparse():
+    made = np.asarray(small())
+    return "wrong" if made.shape == () and made.dtype == object else "densifies"
+
+
+def sum_with_a_number():
+    return refusal(lambda: small() + 1, NotImplementedError)
+
+
+def shape_of_sums():
+    shapes = [kind(small()).sum(axis=0).shape for kind in (scipy.sparse.csr_matrix, scipy.sparse.csr_array)]
+    return "wrong" if shapes == [(1, 5), (5,)] else "sparse"

@@ -8,15 +8,24 @@ import scipy.sparse
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_svmlight_file
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction import DictVectorizer
-from sklearn.feature_extraction.text import TfidfTransformer
-from sklearn.linear_model import Lasso, LogisticRegression, Ridge
-from sklearn.naive_bayes import BernoulliNB
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer, TfidfVectorizer
+from sklearn.linear_model import (
+    BayesianRidge,
+    Lars,
+    Lasso,
+    LassoLars,
+    LogisticRegression,
+    OrthogonalMatchingPursuit,
+    Ridge,
+)
+from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Binarizer, Normalizer, PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import Binarizer, Normalizer, OneHotEncoder, PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC, LinearSVC, OneClassSVM
 from sklearn.tree import DecisionTreeClassifier
 
@@ -139,3 +148,21 @@ def float32_in_liblinear():
     fitted = [LinearSVC(), LogisticRegression(solver="lbfgs")]
     types = [model.fit(small(), labels()).coef_.dtype for model in fitted]
     return "costly" if types == [np.float64, np.float32] else "sparse"
+
+
+def numbers_of_encoders():
+    text = ["ab cd", "ab"]
+    made = (
+        OneHotEncoder().fit_transform([[1], [2]]),
+        TfidfVectorizer().fit_transform(text),
+        CountVectorizer().fit_transform(text),
+    )
+    assert TfidfVectorizer(dtype=np.float32).fit_transform(text).dtype == np.float32
+    return "costly" if [x.dtype for x in made] == [np.float64, np.float64, np.int64] else "sparse"
+
+
+def dense_estimators():
+    kinds = (GaussianNB(), CategoricalNB(), Lars(), LassoLars(), LinearDiscriminantAnalysis(), BayesianRidge())
+    kinds += (OrthogonalMatchingPursuit(),)
+    outcomes = {refusal(lambda: kind.fit(small(), labels()), TypeError, text="Sparse data") for kind in kinds}  # noqa: B023
+    return outcomes.pop() if len(outcomes) == 1 else f"differs: {outcomes}"

@@ -71,3 +71,15 @@ def sum_of_two():
 
 def sum_with_a_dense_tensor():
     return "sparse" if isinstance(tf.sparse.add(SORTED, tf.ones((2, 3))), tf.SparseTensor) else "densifies"
+
+
+def gradient_of_maximum():
+    values = tf.Variable([2.0, 3.0])
+    with tf.GradientTape() as tape:
+        loss = tf.sparse.reduce_max(tf.SparseTensor(SORTED.indices, values * 1.0, SORTED.dense_shape))
+    return refusal(lambda: tape.gradient(loss, values), LookupError)
+
+
+def indices_of_a_tensor():
+    made = tf.SparseTensor(np.int32([[0, 1]]), [1.0], [1, 3])
+    return "costly" if made.indices.dtype == tf.int64 else "sparse"

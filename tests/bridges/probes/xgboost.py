@@ -57,3 +57,14 @@ def linear_booster():
 
 def repeats():
     return right(predicted(repeated(rows=ROWS)), predicted(small(rows=ROWS)))
+
+
+def with_zeros():
+    """The rows with half of their empty places stored as zeros."""
+    x = small(rows=ROWS).toarray()
+    row, column = np.nonzero((x != 0) | (np.random.default_rng(1).random(x.shape) < 0.5))
+    return scipy.sparse.csr_array((x[row, column], (row, column)), shape=x.shape)
+
+
+def stored_zeros():
+    return right(predicted(with_zeros()), predicted(small(rows=ROWS)))
