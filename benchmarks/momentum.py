@@ -34,9 +34,9 @@ print(json.dumps(list(steps(*json.loads(sys.argv[1])))))
 def steps(name: str, count: int, rows: int, width: int, ids: int) -> Iterator[dict[str, Any]]:
     """Yield a record for each tenth of `count` steps of an embedding [rows, width] on batches of `ids` ids.
 
-    A record has the steps done, the CPU seconds of a step since the last record, and the bytes at the peak so far beyond
-    those after ten steps that are not counted. Popular ids are drawn more often. Raises BenchError for an unknown
-    optimizer.
+    A record has the steps done, the CPU seconds of a step since the last record, and the bytes at the peak so far
+    beyond those after ten steps that are not counted. Popular ids are drawn more often. Raises BenchError for an
+    unknown optimizer.
     """
     import torch
 
