@@ -184,6 +184,15 @@ def test_classes_that_come_late_begin_the_training_anew(tmp_path):
     assert made.learner.arrays["w"].shape[1] == 3
 
 
+@pytest.mark.parametrize(("count", "kind"), [(40, "classes"), (1001, "numbers")])
+def test_many_labels_that_come_in_order_are_classes_up_to_a_thousand(tmp_path, count, kind):
+    path = write(tmp_path / "a.svm", [f"{number} {number % 9 + 1}:1" for number in range(count) for _ in range(30)])
+    made = trained(path, 32 << 12)
+    assert made.targets.labels.kind == kind
+    assert len(made.targets.labels.classes) == (count if kind == "classes" else 0)
+    assert made.rows_all == 30 * count
+
+
 def test_labels_that_are_all_the_same_are_refused(tmp_path):
     path = write(tmp_path / "a.svm", ["1 1:1", "1 2:1"] * 20)
     with pytest.raises(DataError, match="Every label is '1'"):

@@ -338,6 +338,7 @@ class StreamTraining:
         for rate in rates if len(rates) > 1 else []:
             tried = self._new_learner({**options, "learning_rate": rate}, features)
             total = do_steps(tried, assemble("csr", x.indptr, x.indices, x.data, (len(y), features)), y, rows)
+            del tried  # before the next one is made
             losses.append(total if math.isfinite(total) else math.inf)
         self.rate = rates[int(np.argmin(losses))] if losses else rates[0]
         return self._new_learner({**options, "learning_rate": self.rate}, features)
@@ -378,6 +379,9 @@ class StreamTraining:
         wanted = self.options.wanted
         if wanted.classes is not None:
             raise DataError(f"The labels are {format_names(map(str, found))}; the classes are {wanted.classes}.")
+        if wanted.kind is None:  # each label is there once, which tells nothing of how many rows have it
+            are_classes = found.dtype.kind == "U" or (len(found) <= MOST_CLASSES and (found == np.round(found)).all())
+            wanted = replace(wanted, kind="classes" if are_classes else "numbers")
         self.targets = _Targets.of_first(found, wanted, self.stream)
         self._refuse_constant()
         self.learner, self.number, self.position, self.features = None, 0, 0, 0
