@@ -134,3 +134,11 @@ def sequential_without_an_input():
     made.compile("sgd", "mse", run_eagerly=True)
     made.predict(small(), verbose=0)
     return kept(made)
+
+
+def product_of_dense():
+    layer = layers.Dense(4)
+    layer.build((None, 5))
+    traced = tf.function(lambda rows: layer(rows)).get_concrete_function(tf.SparseTensorSpec((None, 5), tf.float32))
+    kinds = {operation.type for operation in traced.graph.get_operations()}
+    return "costly" if {"GatherV2", "SegmentSum"} <= kinds and "SparseTensorDenseMatMul" not in kinds else "sparse"
