@@ -15,6 +15,7 @@ from workbench import data
 from workbench.data import contract
 from workbench.data.errors import DataError
 from workbench.data.files.opened import LONGEST_LINE
+from workbench.training import streaming
 from workbench.training.learner import Learner
 from workbench.training.setup import Setup, with_epoch_calls
 from workbench.training.streaming import (
@@ -29,6 +30,12 @@ from workbench.training.streaming import (
 from workbench.training.trained import ModelFolderError
 
 ROWS = 400
+
+
+@pytest.fixture(autouse=True)
+def few_rows_first(monkeypatch) -> None:
+    """Choose learning rates by few rows, so that small files have several blocks."""
+    monkeypatch.setattr(streaming, "CHOOSING_ROWS", 50)
 
 
 def lines(seed: int, labels, rows: int = ROWS, columns: int = 300) -> list[str]:
@@ -83,6 +90,24 @@ def test_blocks_are_trained_as_the_rows_in_memory_bit_for_bit(tmp_path, model, l
         assert np.array_equal(whole.arrays[name], learner.arrays[name]), name
     assert learner.setup.model == model
     assert learner.setup.options["learning_rate"] == rate
+
+
+@pytest.mark.parametrize("rows", [120, 399, 10_000])
+def test_the_learning_rate_does_not_depend_on_the_size_of_blocks(tmp_path, monkeypatch, rows):
+    monkeypatch.setattr(streaming, "CHOOSING_ROWS", rows)
+    path = write(tmp_path / "a.svm", lines(4, ("0", "1")))
+    small, large = trained(path, 32 << 12, held_out=0.1), trained(path, 1 << 24, held_out=0.1)
+    stream = open_stream("svmlight", {"path": path}, 32 << 12)
+    first = next(streaming._with_first_joined(stream.blocks(0)))
+    assert len(first.labels) >= min(rows, ROWS)
+    if rows >= ROWS:
+        assert small.rate == large.rate
+        assert np.array_equal(small.learner.arrays["w"], large.learner.arrays["w"])
+    read = [(block.x.copy(), block.labels.copy()) for block in streaming._with_first_joined(stream.blocks(0))]
+    whole = data.load("svmlight", path=path, zero_based=True, cache=False)
+    assert np.array_equal(np.concatenate([x.indices for x, _ in read]), whole.x.indices)
+    assert np.array_equal(np.concatenate([x.data for x, _ in read]), whole.x.data)
+    assert sum(len(labels) for _, labels in read) == whole.rows
 
 
 @pytest.mark.parametrize("end", ["\n", "", "\n\n \n"])
@@ -317,7 +342,8 @@ def test_a_training_of_another_file_or_other_settings_is_not_resumed(tmp_path):
         changed.resume(tmp_path / "model")
 
 
-def test_ctrl_c_in_the_command_keeps_the_model_and_the_same_command_goes_on(tmp_path):
+def test_ctrl_c_in_the_command_keeps_the_model_and_the_same_command_goes_on(tmp_path, monkeypatch):
+    monkeypatch.undo()  # the command chooses the learning rate by as many rows as usual
     text = lines(17, ("0", "1")) * 100
     path = write(tmp_path / "a.svm", text)
     command = [sys.executable, "-m", "workbench", "train", str(path), "--stream", "--passes", "20", "--memory", "2MB"]

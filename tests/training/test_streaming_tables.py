@@ -9,6 +9,7 @@ from workbench.data import contract
 from workbench.data.errors import DataError
 from workbench.data.sources.table import BUCKETS_OF_STREAM
 from workbench.data.tables import blocks as table_blocks
+from workbench.training import streaming
 from workbench.training.learner import Learner
 from workbench.training.streaming import USUAL_MEMORY, Options, StreamTraining, do_steps, open_stream
 from workbench.training.trained import TrainedModel, write_predictions
@@ -22,6 +23,7 @@ def _small_blocks(monkeypatch):
     monkeypatch.setattr(table_blocks, "BLOCK_BYTES", 1 << 13)
     monkeypatch.setattr(table_blocks, "BLOCK_BYTES_COLUMN", 1)
     monkeypatch.setattr(table_blocks, "BLOCK_ROWS", 200)
+    monkeypatch.setattr(streaming, "CHOOSING_ROWS", 50)
 
 
 def frame(seed: int = 0, rows: int = ROWS):

@@ -77,7 +77,7 @@ def train(
     stream : bool, default False
         Read the file X block by block and train a linear model a row at a time, in memory that does not grow with the
         file. Parameters are then `passes` (1), `held_out` (0.1, a share of the rows), `memory` (33,554,432 bytes for
-        blocks), `bits` (hash columns to 2**bits), `optimizer`, `learning_rate` (chosen on the first block), and
+        blocks), `bits` (hash columns to 2**bits), `optimizer`, `learning_rate` (chosen on the first rows), and
         settings of the reader. Ctrl-C ends the training; the model so far is returned.
     **parameters
         Parameters of `SparseClassifier` or `SparseRegressor`, such as `search`, `optimizer`, `learning_rate`, of "als"

@@ -1,7 +1,7 @@
 """Training of a linear model on rows that come once, in blocks: predict, then learn, and forget the block.
 
 Memory holds the weights, the optimizer's states, some blocks and a sample of held-out rows. Weights grow with the
-columns that come, by doubling. AdaGrad does a step for each row; its rate is chosen on the first block, by the loss of
+columns that come, by doubling. AdaGrad does a step for each row; its rate is chosen on the first rows, by the loss of
 rows before they are learned. A row is held out by a hash of its number, so that it is the same in each pass.
 """
 
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NoReturn, final
 
 import numpy as np
+import scipy.sparse
 
 from kernels.registry import format_count, format_size
 from kernels.rules.missed import STEPS
@@ -41,6 +42,8 @@ RATES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 """Learning rates of which one is chosen, times the inverse of the root mean square of the values."""
 GRADIENTS = 10.0
 """The history of AdaGrad begins as if so many gradients of 1, times a typical value, had come: small first steps."""
+CHOOSING_ROWS, CHOOSING_ENTRIES = 20_000, 1 << 21
+"""Rows, or entries, that a learning rate is chosen by: blocks of less are joined at the beginning."""
 LEAST_FEATURES = 1 << 10
 """Columns that weights are made for at first; twice as many each time that these do not suffice."""
 SAMPLED_ENTRIES = 1 << 20
@@ -232,6 +235,41 @@ def open_stream(reader: str, parameters: Mapping[str, Any], memory: int, bits: i
     return source.open_stream(max(memory // BLOCKS_OF_MEMORY, LEAST_BLOCK), given)
 
 
+def _with_first_joined(blocks: Iterator[StreamedBlock]) -> Iterator[StreamedBlock]:
+    """Yield blocks, the first ones as one of `CHOOSING_ROWS` rows or `CHOOSING_ENTRIES` entries, if there are so many.
+
+    By fewer rows a learning rate that learns nothing looks best.
+    """
+    parts: list[StreamedBlock] = []
+    for block in blocks:
+        is_like_others = not parts or parts[0].labels.dtype.kind == block.labels.dtype.kind
+        rows = sum(len(one.labels) for one in [*parts, block])
+        entries = sum(one.x.nnz for one in [*parts, block])
+        if is_like_others and rows < CHOOSING_ROWS and entries < CHOOSING_ENTRIES:
+            parts.append(block._replace(labels=block.labels.copy(), x=block.x.copy()))
+            continue
+        if is_like_others:
+            yield _joined([*parts, block])
+        else:
+            yield from (_joined(parts), block)
+        yield from blocks
+        return
+    if parts:
+        yield _joined(parts)
+
+
+def _joined(parts: list[StreamedBlock]) -> StreamedBlock:
+    """Return blocks as one, which ends where the last one does."""
+    if len(parts) == 1:
+        return parts[0]
+    features = max(part.x.shape[1] for part in parts)
+    x = scipy.sparse.vstack(
+        [assemble("csr", one.x.indptr, one.x.indices, one.x.data, (len(one.labels), features)) for one in parts],
+        format="csr",
+    )
+    return parts[-1]._replace(x=x, labels=np.concatenate([part.labels for part in parts]))
+
+
 @final
 class StreamTraining:
     """A training of a linear model on the rows of a `Stream`; `events` does it, `trained` is the model so far.
@@ -259,7 +297,8 @@ class StreamTraining:
         start = time.perf_counter() - self.seconds
         while self.number < self.options.passes:
             try:
-                for block in self.stream.blocks(self.position):
+                blocks = self.stream.blocks(self.position)
+                for block in blocks if self.learner is not None else _with_first_joined(blocks):
                     yield from self._learn(block)
                     self.seconds = time.perf_counter() - start
             except _UnseenLabelError:
@@ -325,7 +364,7 @@ class StreamTraining:
         return Progress(self.number, self.options.passes, sums.rows, self.position, loss, held_out, note)
 
     def _first_learner(self, x: Any, y: np.ndarray, rows: np.ndarray) -> Learner:
-        """Return a learner without training, whose rate is the best one on the rows of the first block."""
+        """Return a learner without training, whose rate is the best one on the first rows."""
         assert self.targets is not None
         size = float(np.sqrt(np.mean(np.square(x.data, dtype=np.float64)))) if x.nnz else 1.0
         size = size or 1.0
@@ -363,7 +402,7 @@ class StreamTraining:
         """Return a sentence on the labels and the learning rate."""
         assert self.targets is not None
         labels, rate = self.targets.labels, f"learning rate {self.rate:.3g}"
-        how = "" if "learning_rate" in self.options.options else f", the best of {len(RATES)} on the first block"
+        how = "" if "learning_rate" in self.options.options else f", the best of {len(RATES)} on the first rows"
         return f"The labels are {labels}; {MODELS[self.targets.kind]} by {self.options.optimizer}, {rate}{how}."
 
     def _begin_with_all_labels(self) -> None:
