@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import workbench as wb
-from workbench import data
+from workbench import data, formats
 from workbench.data import contract
 from workbench.data.errors import DataError
 from workbench.data.files.opened import LONGEST_LINE
@@ -340,6 +341,39 @@ def test_a_training_of_another_file_or_other_settings_is_not_resumed(tmp_path):
     (tmp_path / "model" / "training.npz").write_bytes(b"none")
     with pytest.raises(ModelFolderError, match="is damaged"):
         changed.resume(tmp_path / "model")
+
+
+@pytest.mark.parametrize("edit", ["columns", "position", "width", "rows", "labels", "sums"])
+def test_an_edited_state_is_refused_and_never_followed(tmp_path, edit):
+    path = write(tmp_path / "a.svm", lines(15, ("0", "1")))
+
+    def new() -> FileTraining:
+        return FileTraining("svmlight", {"path": str(path)}, Options(passes=2), 32 << 12)
+
+    begun = new()
+    for count, _ in enumerate(begun.training.events()):
+        if count == 3:
+            break
+    begun.save(tmp_path / "model", False)
+    file = tmp_path / "model" / "training.npz"
+    about, arrays = formats.load_about(file)
+    values, x = about["training"], arrays["x"]
+    assert new().resume(tmp_path / "model")
+    if edit == "columns":
+        about["columns"] = 10**12
+    elif edit == "position":
+        values["position"] = "far"
+    elif edit == "width":
+        arrays["x"] = scipy.sparse.csr_array((x.data, x.indices + 10**6, x.indptr), shape=(x.shape[0], 10**7))
+    elif edit == "rows":
+        arrays["y"] = arrays["y"][1:]
+    elif edit == "labels":
+        values["labels"] = {"kind": "none"}
+    else:
+        values["sums"] = {"rows": 1, "columns": 2}
+    formats.save(file, arrays, about)
+    with pytest.raises(ModelFolderError, match="is damaged"):
+        new().resume(tmp_path / "model")
 
 
 def test_ctrl_c_in_the_command_keeps_the_model_and_the_same_command_goes_on(tmp_path, monkeypatch):

@@ -450,16 +450,21 @@ class StreamTraining:
 
     def load_state(self, about: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
         """Continue from what `save_state` wrote, bit for bit; ValueError, LookupError or TypeError if damaged."""
-        values = about["training"]
+        values, columns = about["training"], about["columns"]
+        if arrays["run:parameter:w"].shape[0] != columns or not all(is_plain_number(values[name]) for name in STATE):
+            raise ValueError("sizes of its arrays differ")
         targets = _Targets(Labels.of_json(values["labels"]), float(values["shift"]), float(values["scale"]))
         self.targets = targets
-        learner = self._new_learner(
-            {str(key): float(value) for key, value in values["options"].items()}, about["columns"]
-        )
+        given = {str(key): float(value) for key, value in values["options"].items()}
+        learner = self._new_learner(given, columns)
         states = {name.removeprefix("run:"): array for name, array in arrays.items() if name.startswith("run:")}
         learner.run.load_state_dict(states)
         self.learner, self.sums, self.sample = learner, _Sums(**values["sums"]), _Sample()
         if "x" in arrays:
+            x, count = arrays["x"], len(arrays["y"])
+            if formats.format_of(x) != "csr" or x.shape != (count, columns) or len(arrays["hashes"]) != count:
+                raise ValueError("its held-out rows do not fit the weights")
+            formats.check(x, full=True)
             self.sample.parts = [(arrays["x"], arrays["y"], arrays["hashes"].astype(np.uint64))]
             self.sample.entries, self.sample.level = arrays["x"].nnz, int(values["level"])
         for name in STATE:
@@ -504,6 +509,11 @@ class StreamTraining:
         sizes = self.features, self.targets.width
         given = {name: value for name, value in parameters.items() if name not in NOT_OF_READER}
         return TrainedModel(kept, arrays, *sizes, self.targets.labels, facts, reader, given, "csr")
+
+
+def is_plain_number(value: Any) -> bool:
+    """Return whether a value of JSON is a number, finite and not negative."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
 
 
 def do_steps(learner: Learner, x: Any, y: np.ndarray, rows: np.ndarray) -> float:
