@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from benchmarks import advise, cluster_suite, epochs_suite, kernel_suites, waits_suite
+from benchmarks import advise, cluster_suite, epochs_suite, kernel_suites, libraries, waits_suite
 from benchmarks.end import suite as end
 from benchmarks.fair import suite as fair
 from benchmarks.fit import suite as fit
@@ -19,7 +19,7 @@ from workbench.command.output import echo
 
 bench = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 _ALL: tuple[Suite, ...] = (*kernel_suites.SUITES, fair.SUITE, epochs_suite.SUITE, fit.SUITE, end.SUITE)
-_ALL += (waits_suite.SUITE, cluster_suite.SUITE, advise.SUITE, self_trial.SUITE)
+_ALL += (waits_suite.SUITE, cluster_suite.SUITE, advise.SUITE, libraries.SUITE, self_trial.SUITE)
 SUITES: dict[str, Suite] = {suite.name: suite for suite in _ALL}
 
 
