@@ -13,7 +13,7 @@ from tests.support.commands import run
 from tests.support.linear_rows import drawn
 from tests.support.random_tables import excess, table, task_of
 from workbench.bridges.sklearn import SparseClassifier, SparseClassifierCV, SparseRegressor
-from workbench.models.scaling import Scaling, linear_scaling
+from workbench.models.scaling import FAR_IN_FLOAT32, Scaling, linear_scaling, needs_float64
 
 NEAR = 1e-3
 """Distance to the minimum, as a share of the objective, with which a training has reached it."""
@@ -292,3 +292,34 @@ def test_columns_near_zero_of_like_scales_stay_as_they_are():
     standard = linear_scaling(x, np.zeros((300, 1)), None, "logistic", has_intercept=True)
     assert standard.is_plain
     assert standard.rows(x) is x
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("form", ["csr", "dense", "float32"])
+def test_columns_far_from_zero_are_found_wherever_in_the_rows_they_vary(seed, form):
+    random = np.random.default_rng(seed)
+    usual = random.random((700, 6)) + 0.1
+    columns = {
+        "usual": random.random(700) + 1,
+        "far": 1e7 + random.random(700),
+        "constant": np.full(700, 1e7),
+        "varies late": np.r_[np.full(600, 5e4), 5e4 + 60 * random.random(100)],
+        "varies early": np.r_[1e3 * random.random(100), np.full(600, 500.0)],
+        "one jump": np.r_[0.5, np.full(699, 2e6)],
+        "zeros": np.where(random.random(700) < 0.5, 0, 1e6 + random.random(700)),
+    }
+    for name, column in columns.items():
+        x = usual.copy()
+        x[:, 3] = column
+        filled = np.count_nonzero(x, axis=0) >= 0.99 * len(x)
+        x_given = FORMS[form](x)
+        values = np.asarray(x_given.toarray() if form == "csr" else x_given, np.float64)
+        far = filled & (values.std(axis=0) > 0) & (np.abs(values.mean(axis=0)) > FAR_IN_FLOAT32 * values.std(axis=0))
+        assert needs_float64(x_given, None) == far.any(), name
+
+
+def test_a_column_that_is_stored_twice_is_not_taken_for_two():
+    x = scipy.sparse.csr_array((np.ones(6), np.array([0, 0, 1, 1, 0, 1]), np.array([0, 2, 4, 6])), shape=(3, 2))
+    assert linear_scaling(x, np.zeros((3, 1)), None, "logistic", has_intercept=True).moved.tolist() == []
+    whole = scipy.sparse.csr_array(np.array([[7.0, 1], [7.1, 2], [6.9, -1]]))
+    assert linear_scaling(whole, np.zeros((3, 1)), None, "logistic", has_intercept=True).moved.tolist() == [0]

@@ -239,14 +239,28 @@ def needs_float64(x: Any, y: np.ndarray | None) -> bool:
     """Return whether float32 weights and scores of a linear model of rows x and numbers y (None: classes) would lose
     what these tell.
     """
-    _, means, deviations = _far_columns(x, None)
-    if ((deviations > 0) & (np.abs(means) > FAR_IN_FLOAT32 * deviations)).any():
-        return True
+    if _may_be_far(x):
+        _, means, deviations = _far_columns(x, None)
+        if ((deviations > 0) & (np.abs(means) > FAR_IN_FLOAT32 * deviations)).any():
+            return True
     if y is None or not y.size:
         return False
     means, scales = _of_targets(y, None, has_intercept=True)
     largest = float(np.abs(y).max())
     return bool((np.abs(means) > FAR_IN_FLOAT32 * scales).any()) or not (TINY < largest < HUGE or largest == 0)
+
+
+def _may_be_far(x: Any) -> bool:
+    """Return whether a column of x [R, D] can be `FAR_IN_FLOAT32`; True unless its first rows show that none is.
+
+    The sum of squares about the mean of all rows is at least that of some rows about theirs, and the mean at most the
+    largest entry.
+    """
+    if not isinstance(x, np.ndarray) or x.shape[0] <= SOME:
+        return True
+    least = np.std(x[:SOME], axis=0, dtype=np.float64) * np.sqrt(SOME / x.shape[0])
+    largest = np.maximum(np.abs(x.min(axis=0)), np.abs(x.max(axis=0)))
+    return not bool((largest <= FAR_IN_FLOAT32 * least).all())
 
 
 def power(size: float | np.ndarray, base: float = 2.0) -> Any:
@@ -274,19 +288,31 @@ def _far_columns(x: Any, weights: np.ndarray | None) -> tuple[np.ndarray, np.nda
     `weights` [R] are those of the rows, None for ones.
     """
     full = _filled_columns(x)
-    columns = np.zeros((0, 0))
-    if len(full):
-        columns = x if len(full) == x.shape[1] else x[:, full]
-    means, deviations = _means_and_deviations(
-        columns if isinstance(columns, np.ndarray) else columns.toarray(), weights
-    )
+    means, deviations = _means_and_deviations(_dense_columns(x, full), weights)
     is_far = np.abs(means) > FAR * deviations
     return full[is_far], means[is_far], deviations[is_far]
+
+
+def _dense_columns(x: Any, columns: np.ndarray) -> np.ndarray:
+    """Return columns [K] of x, csr or dense, as a dense array, which is not to be changed."""
+    if not len(columns):
+        return np.zeros((0, 0))
+    if len(columns) < x.shape[1]:
+        x = x[:, columns]
+    if isinstance(x, np.ndarray):
+        return x
+    if x.nnz == x.shape[0] * x.shape[1] and x.has_canonical_format:
+        return x.data.reshape(x.shape)
+    return x.toarray()
 
 
 def _filled_columns(x: Any) -> np.ndarray:
     """Return the indices of the columns of x [R, D], csr or dense, that have entries in nearly all rows."""
     rows, features = x.shape
+    values = x if isinstance(x, np.ndarray) else x.data
+    is_whole = isinstance(x, np.ndarray) or (x.nnz == rows * features and x.has_canonical_format)
+    if rows and is_whole and np.count_nonzero(values) == values.size:
+        return np.arange(features)
     if isinstance(x, np.ndarray):
         return np.flatnonzero(np.count_nonzero(x, axis=0) >= FILLED * rows) if rows else np.zeros(0, np.int64)
     some = np.linspace(0, rows - 1, SOME if rows else 0).astype(np.int64)
