@@ -19,7 +19,7 @@ else, it fails and names the sentence to change. The page is made from `workbenc
 tensors, sparse frames and matrices in memory; `bridges.pytorch.check_optimizer` checks optimizers, and
 `bridges.keras.check_model` models.
 """
-COLUMNS = ("operation", "with", "outcome", "what happens", "what to type", "seen in")
+COLUMNS = ("operation", "what happens", "what to type")
 
 
 def page() -> str:
@@ -32,9 +32,7 @@ def page() -> str:
         library = libraries[name]
         versions = sorted({version for fact in library.facts.values() for version in fact.versions})
         parts.append(f"## {library.title} {', '.join(versions)}\n")
-        parts.append(
-            "| operation | with | outcome | what happens | what to type | seen in |\n|---|---|---|---|---|---|"
-        )
+        parts.append(f"| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|")
         parts.append("\n".join(_rows(name, library.facts.values())) + "\n")
     return "\n".join(parts)
 
@@ -45,5 +43,6 @@ def _rows(library: str, of_library: Iterable[facts.Fact]) -> Iterable[str]:
         given = ", ".join(part for part in (fact.format, fact.dtype, fact.index) if part != "any")
         since = " The lowest releases that are supported do something else." if fact.since else ""
         links = f"[source]({fact.source}), [probe `{fact.name}`](../../tests/bridges/probes/{library}.py)"
-        cells = (f"`{fact.operation}`", given, f"**{fact.outcome}**", f"{fact.sentence}.{since}", fact.cure, links)
+        operation = f"`{fact.operation}`" + (f", {given}" if given else "")
+        cells = (operation, f"**{fact.outcome}**: {fact.sentence}.{since}", f"{fact.cure} ({links})")
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
