@@ -44,6 +44,7 @@ LOAD_FRAMEWORKS = frozenset(
             "bridges/tensorflow",
             "bridges/pytorch",
             "bridges/pytorch_feeds",
+            "bridges/traps",
         ),
         *("bridges/pytorch_compile", "bridges/pytorch_layers", "bridges/pytorch_optimizers", "bridges/pytorch_workers"),
         *(
@@ -57,6 +58,7 @@ LOAD_FRAMEWORKS = frozenset(
             "models/graph_convolution",
         ),
         *("models/formulas", "benchmarks/bench", "benchmarks/fair", "benchmarks/fit", "benchmarks/fit_candidates"),
+        "benchmarks/momentum",
         *("gpu/gpu", "kernels/kernels"),
     )
 )

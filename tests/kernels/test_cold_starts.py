@@ -112,7 +112,7 @@ def test_parallel_calls_of_several_threads_do_not_end_the_process(layer: str, be
             with threads.parallel():
                 for _ in range(100):
                     assert (product(), logistic()) == expected
-            print("done", flush=True)
+            print("done\\n", end="", flush=True)  # in one piece: threads print at once
 
         calls = [threading.Thread(target=work) for _ in range(4)]
         [thread.start() for thread in calls]

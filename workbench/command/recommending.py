@@ -10,7 +10,6 @@ from typing import Any
 from kernels.registry import format_count
 from workbench import atomic_files
 from workbench.command.output import echo, escape_line
-from workbench.recommend import comparing
 from workbench.recommend.interactions import Interactions
 from workbench.recommend.recommender import Recommender
 
@@ -25,6 +24,8 @@ def advise(source: str, as_json: bool) -> None:
 
     DataError if the file cannot be used.
     """
+    from workbench.recommend import comparing  # loads psutil, which `apply` does without
+
     made = Recommender("als", random_state=0)
     found = _read(made, source)
     answer = comparing.compare(found, random_state=0)
