@@ -51,15 +51,23 @@ def apply(
     workbench apply model/ new.txt --out scores.csv
     """
     from kernels.registry import format_count
-    from workbench.command import recommending
-    from workbench.training.trained import ABOUT, ModelFolderError, lines_of_predictions, load_model, write_predictions
+    from workbench.training.trained import (
+        ABOUT,
+        ModelFolderError,
+        TrainedModel,
+        lines_of_predictions,
+        load_model,
+        write_predictions,
+    )
 
     if out is not None and out.exists() and not force:
         raise ModelFolderError(f"{out} is there already.\nType --force to replace it.")
     if model.is_file() and (source / ABOUT).is_file():
         raise ModelFolderError(f"The model comes first: {model} is a file.\nType workbench apply {source} {model}.")
     made = load_model(model)
-    if isinstance(made, recommending.Recommender):
+    if not isinstance(made, TrainedModel):
+        from workbench.command import recommending
+
         recommending.apply(made, source, out, force)
         return
     applied = made.apply_in_blocks(source, labels)

@@ -18,13 +18,12 @@ from workbench.data.errors import DataError
 from workbench.formats.compressed import assemble
 from workbench.formats.files import check_members
 from workbench.json_text import check_document, is_object, parsed
-from workbench.recommend import als, choosing, ease, lists
+from workbench.recommend import ABOUT, KIND, als, choosing, ease, lists
 from workbench.recommend.choosing import Chosen
 from workbench.recommend.interactions import Interactions, positions, read, require_users
 
 MODELS = ("als", "ease")
-KIND, VERSION = "sparse-workbench recommender", 1
-ABOUT, ARRAYS = "model.json", "arrays.npz"
+VERSION, ARRAYS = 1, "arrays.npz"
 FIELDS = {
     "parameters": (is_object, "an object"),
     "history": (lambda value: isinstance(value, list), "a list"),
@@ -521,15 +520,6 @@ class Recommender:
         with atomic_files.replacing_folder(folder, force) as new:
             (new / ABOUT).write_text(json.dumps(about, indent=1), encoding="utf-8")
             np.savez(new / ARRAYS, shape=np.array(self.seen_.shape), **arrays)
-
-    @staticmethod
-    def is_in(folder: str | os.PathLike) -> bool:
-        """Return whether a folder holds a saved recommender, valid or not, rather than another model or none."""
-        try:
-            about = parsed((Path(folder).expanduser() / ABOUT).read_bytes())
-        except (OSError, ValueError):
-            return False
-        return isinstance(about, dict) and about.get("kind") == KIND
 
     @classmethod
     def load(cls, folder: str | os.PathLike) -> "Recommender":

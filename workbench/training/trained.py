@@ -41,6 +41,7 @@ from workbench.formats.compressed import with_native_order
 from workbench.json_text import Fields, are_whole, check_fields, is_object, is_optional, is_text, is_whole, parsed
 from workbench.models import Model
 from workbench.option_text import typed, worded
+from workbench.recommend import is_recommender
 from workbench.training.run import Run
 from workbench.training.setup import Setup
 from workbench.training.training import Training
@@ -701,10 +702,10 @@ def load_model(folder: str | os.PathLike) -> Any:
     Traceback (most recent call last):
     workbench.training.trained.ModelFolderError: There is no model in nowhere; expected a folder with model.json.
     """
-    from workbench.recommend.recommender import Recommender
-
     folder = Path(folder).expanduser()
-    if "\0" not in os.fspath(folder) and Recommender.is_in(folder):
+    if "\0" not in os.fspath(folder) and is_recommender(folder):
+        from workbench.recommend.recommender import Recommender
+
         return Recommender.load(folder)
     about, content = _read_folder(folder)
     setup = about["setup"]
