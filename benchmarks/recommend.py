@@ -6,6 +6,7 @@ factors; recall at 20 is that of entries held out. The library is asked with one
 advises. The machine should be idle: its load is in the records.
 """
 
+import ctypes
 import json
 import os
 import subprocess
@@ -134,7 +135,8 @@ def status(name: str) -> int:
 
 
 def reset_peak() -> None:
-    """Make the largest memory of this process, VmHWM, that of now."""
+    """Make the largest memory of this process, VmHWM, that of now, without what was freed before."""
+    ctypes.CDLL(None).malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")
 
 
