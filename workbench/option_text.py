@@ -146,7 +146,7 @@ def on_command_line(options: Mapping[str, Any]) -> str:
         )
     ]
     read = [f"{name}={_text(value)}" for name, value in options.items() if name not in own]
-    return " ".join([*words, *([f"--reading {','.join(read)}"] if read else [])])
+    return " ".join([*words, *([f"--reading {shlex.quote(','.join(read))}"] if read else [])])
 
 
 _door: ContextVar[Callable[[Mapping[str, Any]], str]] = ContextVar("door", default=in_python)

@@ -1,12 +1,14 @@
 """Advice end to end on a small file, its command run; which candidates; what is refused."""
 
 import json
+import os
 import re
 import shlex
 
 import pytest
 from typer.testing import CliRunner
 
+from kernels import threads
 from tests.support.sweeps import supervised_here
 from workbench import advising as advice
 from workbench import data
@@ -187,3 +189,38 @@ def test_without_time_for_a_run_nothing_starts_and_the_answer_is_predicted(tmp_p
     assert (answer.trials, answer.recommendation.time.source) == (0, "predicted")
     assert "Records" not in answer.spent, "there is no folder of them"
     assert answer.command.startswith("workbench train --dataset svmlight")
+
+
+def test_in_too_little_time_for_a_run_the_likeliest_of_each_side_are_measured_in_this_process(tmp_path, monkeypatch):
+    monkeypatch.setattr(advising.run_folder, "start_run", lambda *_: pytest.fail("a run was started"))
+    for name in ("SECONDS_FIRST", "SECONDS_START"):
+        monkeypatch.setattr(advising, name, AMPLE)
+    settings, _ = advice.settings_of(svmlight(tmp_path / "clicks.txt"))
+    count = threads.get_threads()
+    answer = advice.advise(settings, AMPLE, measure=AT_ONCE)
+    rows, progress = run_folder.read_current_records(answer.folder), run_folder.read_progress(answer.folder)
+    assert {row["format"]: row["status"] for row in rows} == {"csr": "ok", "dense": "ok"}
+    assert all(row["seconds_step"] > 0 and row["error"] <= row["error_allowed"] for row in rows)
+    assert (answer.trials, answer.reused, answer.recommendation.time.source) == (2, 0, "measured")
+    assert (progress.pid, progress.state, threads.get_threads()) == (os.getpid(), "finished", count)
+
+
+@pytest.mark.parametrize(("error", "state"), [(KeyboardInterrupt(), "stopped"), (OSError(28, "full"), "failed")])
+def test_an_error_while_measuring_in_this_process_ends_the_run(error, state, tmp_path, monkeypatch):
+    def answers(_):
+        raise error
+
+    monkeypatch.setattr("workbench.sweeps.trial.answers", answers)
+    monkeypatch.setattr(advising, "SECONDS_FIRST", AMPLE)
+    settings, _ = advice.settings_of(svmlight(tmp_path / "clicks.txt"))
+    with pytest.raises(type(error)):
+        advice.advise(settings, AMPLE, measure=AT_ONCE, folder=tmp_path / "run")
+    progress = run_folder.read_progress(tmp_path / "run")
+    assert (progress.state, progress.over) == (state, True)
+    assert ("full" in progress.message) == (state == "failed")
+
+
+def test_seconds_over_the_budget_are_not_shown_as_progress(tmp_path):
+    settings, _ = advice.settings_of(svmlight(tmp_path / "clicks.txt"))
+    answer = advice.advise(settings, 10.0, seconds_spent=12.0)
+    assert "0 trials in 12 s, over the budget of 10 s." in answer.spent

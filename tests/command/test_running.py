@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import os
 import signal
 import subprocess
@@ -73,6 +74,27 @@ def test_status_of_one_run_says_what_is_at_work_and_what_to_do_next():
     assert "Go on with: workbench sweep runs/half/spec.json --run runs/half" in say("status", "runs/half").output
 
 
+@pytest.mark.parametrize(
+    ("axes", "expected"),
+    [
+        ({"dataset": ["uniform"], "model": ["logistic"]}, "uniform --model logistic"),
+        (
+            {"dataset": ["table"], "path": ["my clicks.csv"], "model": ["softmax"], "kind": ["classes"]}
+            | {"reading": [{"label": "kind of", "separator": ";"}]},
+            "'my clicks.csv' --dataset table --kind classes --model softmax --label 'kind of' --reading 'separator=;'",
+        ),
+    ],
+)
+def test_a_run_of_advice_goes_on_by_the_command_that_asked_for_it(axes, expected):
+    folder = add("runs/asked", state="stopped")
+    (folder / "spec.json").write_text(json.dumps({"name": "advise-x", "axes": axes}))
+    (folder / "predicted.json").write_text("[]")
+    command = f"workbench advise {expected} --run runs/asked"
+    assert f"Go on with: {command}\n" in say("status", "runs/asked").output
+    (folder / "spec.json").write_text("{}")
+    assert "Go on with: workbench sweep runs/asked/spec.json" in say("status", "runs/asked").output
+
+
 @pytest.mark.parametrize("width", [160, 70])
 def test_who_follows_a_run_sees_what_it_does_now_as_far_as_the_line_goes(monkeypatch, width):
     folder, shown = add("runs/now", state="finished", done=1, total=1), io.StringIO()
@@ -96,7 +118,7 @@ def test_a_log_has_a_line_each_for_progress_and_outcome_and_no_time_left_of_what
     monkeypatch.setattr(run_folder, "watch_progress", lambda folder: iter([over]))
     terminal.follow("Sweeping", folder)
     bar, *rest = shown.getvalue().splitlines()
-    assert "1 of 4 trials, 64 of 60 s" in bar
+    assert "1 of 4 trials, 64 s, over the budget of 60 s" in bar
     assert "left" not in bar
     assert rest[0].startswith("finished: ")
 

@@ -36,7 +36,7 @@ from workbench.sweeps import estimate, grid, run_folder
 from workbench.sweeps.budget import LEAST_OF_RACE, no_device
 from workbench.sweeps.grid import planned_row, rough_seconds_of
 from workbench.sweeps.problem import Contents, Problem, is_synthetic, make_problem, parameters_of_file
-from workbench.sweeps.progress import Progress
+from workbench.sweeps.progress import Progress, format_spent
 from workbench.sweeps.spec import FILES, Configuration, InvalidOption, Spec, SpecError, validate_spec
 from workbench.sweeps.trial import settings_of
 
@@ -81,7 +81,7 @@ class Answer:
         """Text on the trials and seconds that were used, and where the records are, if there are any."""
         stopped = "stopped early; " if self.is_stopped else ""
         before = f", {self.reused} of them measured before," if self.reused else ""
-        took = f"{format_count(self.trials, 'trial')}{before} in {self.seconds:.0f} of {self.seconds_budget:.0f} s"
+        took = f"{format_count(self.trials, 'trial')}{before} in {format_spent(self.seconds, self.seconds_budget)}"
         once = (
             f", {self.seconds_compiled:.0f} s of them for compiling, which is cached"
             if self.seconds_compiled >= 1
@@ -159,6 +159,10 @@ SLOWDOWN_MOST = 3.0
 """Next to many other programs the answer takes longer: at most so many times the reserve is left for it."""
 READING_SHARE = 0.5
 """Share of the budget that reading may take: of a file that takes longer the first part is read."""
+SECONDS_FIRST = 5.0
+"""About what a run takes until a trial of each side has ended; in less time both are measured without one."""
+SECONDS_HERE = 1.2
+"""About what the first trials take in this process."""
 FIRST_SHARE = 0.6
 """Share of the budget that the race of all may take where a second stage follows."""
 SECONDS_TRIAL = 0.6
@@ -393,14 +397,36 @@ class _Advising:
         ]
 
     def race(self) -> None:
-        """Measure all candidates on the data as it is; without enough time nothing, if predictions can answer."""
-        seconds = self.first_share * self.clock.left
-        if self.clock.left < self.seconds_reserve + SECONDS_START * min(self.clock.slowdown, SLOWDOWN_MOST):
-            if models.get(self.settings["model"]).is_product:
-                self._name_configurations()
-                return
-            seconds = SECONDS_UNPREDICTED * min(self.clock.slowdown, SLOWDOWN_MOST)
+        """Measure all candidates on the data as it is; in too little time the likeliest of each side, in this process.
+
+        Without time for these nothing, if predictions can answer.
+        """
+        seconds, slowdown = self.first_share * self.clock.left, min(self.clock.slowdown, SLOWDOWN_MOST)
+        left = self.clock.left - self.seconds_reserve
+        if models.get(self.settings["model"]).is_product and left < SECONDS_FIRST * slowdown:
+            self._measure_here(left, slowdown)
+            return
+        if left < SECONDS_START * slowdown:
+            seconds = SECONDS_UNPREDICTED * slowdown
         self._run("Racing", self.candidates, seconds)
+
+    def _measure_here(self, seconds: float, slowdown: float) -> None:
+        """Measure the likeliest sparse and dense candidate in this process, if `seconds` on a CPU so slow suffice.
+
+        Without both on the CPU, or if an epoch is predicted to take long, nothing is measured.
+        """
+        from workbench.sweeps.runner import measure_here
+
+        sides = {one["format"] == "dense": one for one in reversed(self.candidates) if one["device"] == "cpu"}
+        self._name_configurations()
+        long = max((row["seconds_predicted"] * row["steps_epoch"] for row in self.predicted), default=math.inf)
+        if len(sides) < 2 or seconds < SECONDS_HERE * slowdown or long * slowdown > FAR_SHARE * seconds:
+            return
+        self.spec = self._spec([*sides.values()], seconds)
+        measure_here(self.spec, self.folder)
+        self._name_configurations()
+        run_folder.write_predictions(self.folder, self.predicted)
+        self.measured, self.is_cut = run_folder.read_progress(self.folder).done, True
 
     @property
     def first_share(self) -> float:

@@ -5,15 +5,17 @@ import os
 import shlex
 import signal
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 from rich.table import Table
 
 from kernels.registry import format_count
 from workbench.command.console import make_table
+from workbench.option_text import on_command_line
 from workbench.sweeps import run_folder
 from workbench.sweeps.progress import Progress, format_duration
 from workbench.sweeps.run_folder import NoRunError, RunError
@@ -49,12 +51,8 @@ def find(root: Path = run_folder.ROOT) -> list[Run]:
 
 def _read(folder: Path) -> Run | None:
     """Return the run in a folder, by its path from the working directory if it lies below; None if it was deleted."""
-    here = Path.cwd()
     try:
-        return Run(
-            folder.relative_to(here) if folder.is_relative_to(here) else folder,
-            run_folder.read_progress_or_failure(folder),
-        )
+        return Run(_from_here(folder), run_folder.read_progress_or_failure(folder))
     except NoRunError:  # it was deleted meanwhile
         return None
 
@@ -110,11 +108,38 @@ def lines(run: Run) -> list[str]:
     stop = f"Stop it with: {_command('stop', run.folder)}" if state.alive else ""
     report = f"Its report: {_command('report', run.folder)}" if state.state == "finished" else ""
     is_cut = state.state != "finished" or state.done < state.total  # a finished run with trials left was out of budget
-    where = ("--cluster", cluster) if (cluster := run_folder.read_cluster_option(run.folder)) else ()
-    on = _command("sweep", run.folder / run_folder.SPEC, "--run", run.folder, *where)
-    go_on = f"Go on with: {on}" if is_cut and not state.alive else ""
+    go_on = f"Go on with: {command_to_go_on(run.folder)}" if is_cut and not state.alive else ""
     records = f"Records: {counts}" if counts else ""
     return [line for line in (state.message, now, at_work, records, reused, stop, report, go_on) if line]
+
+
+OF_ADVICE = ("dataset", "labels", "columns", "kind", "model", "optimizer")
+"""Settings of a run of advice that were given, or guessed, when it was asked for."""
+
+
+def command_to_go_on(folder: Path) -> str:
+    """Return the command that goes on with the run in a folder: `advise` of what advice began, else `sweep`."""
+    with contextlib.suppress(RunError):  # `sweep` says what is wrong with the spec
+        if (folder / run_folder.PREDICTED).exists():
+            return _advise_command(folder, run_folder.read_axes(folder))
+    where = ("--cluster", cluster) if (cluster := run_folder.read_cluster_option(folder)) else ()
+    return _command("sweep", folder / run_folder.SPEC, "--run", folder, *where)
+
+
+def _advise_command(folder: Path, axes: Mapping[str, Sequence[Any]]) -> str:
+    """Return the command `advise` of the run in a folder, of whose spec these are the axes."""
+    values = {name: some[0] for name, some in axes.items()}
+    path = values.get("path")
+    given = {name: values[name] for name in OF_ADVICE if values.get(name) and (path or name != "dataset")}
+    options = on_command_line(given | dict(values.get("reading") or {}))
+    return (
+        f"{_command('advise', _from_here(Path(path or values['dataset'])))} {options} --run {shlex.quote(str(folder))}"
+    )
+
+
+def _from_here(path: Path) -> Path:
+    """Return the path as it is typed in the working directory."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def _command(*words: str | Path) -> str:

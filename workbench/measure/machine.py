@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import hashlib
+import importlib
 import importlib.metadata
 import json
 import os
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any, final
 
 import psutil
+import threadpoolctl
 
 from kernels import devices, threads
 from workbench.measure import environment
@@ -171,12 +173,22 @@ def _version(package: str) -> str:
         return ""
 
 
+WHEELS = {"numpy.libs", "scipy.libs"}
+"""Folders of the BLAS of the wheels of NumPy and SciPy, the same in each process without distorting variables."""
+
+
 @functools.cache
 def _blas() -> str:
     """Return name, version and architecture of the BLAS that a measuring process loads; cached.
 
-    A process is started to find it (0.2 s), since this one may have loaded others.
+    If this process has loaded others, or under variables that are removed for measuring, a process is started to find
+    it, which takes 0.3 s.
     """
+    importlib.import_module("scipy.linalg")
+    info = threadpoolctl.threadpool_info()
+    folders = {Path(entry["filepath"]).parent.name for entry in info if entry["user_api"] == "blas"}
+    if folders == WHEELS and not environment.distorting_variables():
+        return environment.blas_name(info)
     done = subprocess.run(
         [sys.executable, "-c", _LOADED],
         capture_output=True,

@@ -158,3 +158,15 @@ def format_duration(seconds: float) -> str:
         return "1 minute" if minutes == 1 else f"{minutes} minutes"
     hours = seconds / 3600
     return f"{hours:.2g} hours" if hours < 100 else f"{hours / 24:.2g} days"
+
+
+def format_spent(seconds: float, budget: float | None = None) -> str:
+    """Return the seconds spent as text, of how many if there is a budget; what is over it is no progress.
+
+    >>> format_spent(7.4), format_spent(7.4, 15.0), format_spent(17.0, 15.0)
+    ('7 s', '7 of 15 s', '17 s, over the budget of 15 s')
+    """
+    if not budget:
+        return f"{seconds:.0f} s"
+    is_over = round(seconds) > round(budget)
+    return f"{seconds:.0f} s, over the budget of {budget:.0f} s" if is_over else f"{seconds:.0f} of {budget:.0f} s"

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.sweeps import estimate, run_folder
-from workbench.sweeps.progress import Progress
+from workbench.sweeps.progress import Progress, format_spent
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -17,8 +17,7 @@ def line(state: Progress, spent: float = 0.0, budget: float = 0.0) -> str:
     '3 of 8 trials, 3 of 60 s'
     """
     trials = f"{state.done} of {state.total} trials" if state.total else "starting"
-    most = budget or state.seconds_budget
-    seconds = f"{spent + state.seconds:.0f}{f' of {most:.0f}' if most else ''} s"
+    seconds = format_spent(spent + state.seconds, budget or state.seconds_budget)
     left = "" if budget or not state.alive else estimate.format_time_left(state.seconds_left, state.seconds_left_most)
     now = state.now if state.alive and state.stage else ""
     return ", ".join(filter(None, (trials, seconds, left, now)))

@@ -195,6 +195,20 @@ def read_title(folder: str | Path) -> str:
     The settings of the spec are not validated: models, data and kernels stay unimported, and records of a model that is
     no longer registered can be reported.
     """
+    spec = _parsed_spec(folder)
+    return spec.get("description", "") or spec["name"]
+
+
+def read_axes(folder: str | Path) -> dict[str, Any]:
+    """Return {setting: list of values} of the spec of a run, as it is stored, not validated; RunError if unusable."""
+    axes = _parsed_spec(folder).get("axes")
+    if not isinstance(axes, dict) or not all(isinstance(values, list) and values for values in axes.values()):
+        raise RunError(f"{folder} holds no usable {SPEC}: its axes are no lists of values")
+    return axes
+
+
+def _parsed_spec(folder: str | Path) -> dict[str, Any]:
+    """Return the spec of a run folder as parsed JSON with a name and a description; RunError if it is unusable."""
     path = Path(folder) / SPEC
     try:
         spec = parsed(path.read_text(encoding="utf-8"))
@@ -205,7 +219,7 @@ def read_title(folder: str | Path) -> str:
             raise ValueError(f"name={name!r:.40}, description={description!r:.40}; expected texts")
     except (OSError, ValueError) as error:
         raise RunError(f"{folder} holds no usable {SPEC}: {error}") from None
-    return description or name
+    return spec
 
 
 def check_cluster(where: str) -> None:
@@ -345,24 +359,10 @@ def start_run(spec: "Spec", folder: str | Path | None = None, cluster: str | Non
     Dask. Removes a stop request and replaces spec and progress. Raises NoRunError if the folder is a file, RunError if
     it is in use, SpecError for another `cluster`, OSError if no process can be started.
     """
-    from workbench.sweeps.spec import dump_spec
-
     if cluster is not None:
         check_cluster(cluster)
     folder = Path(folder) if folder is not None else ROOT / spec.name
-    if folder.exists() and not folder.is_dir():
-        raise NoRunError(f"{folder} is a file; a run needs a folder of its own.")
-    folder.mkdir(parents=True, exist_ok=True)
-    before = _progress_of(folder)
-    ended = before is not None and before.over
-    with lock_run_folder(
-        folder, SECONDS_SILENT if ended else 0.0
-    ):  # one that has ended frees its lock when its process has
-        if before is not None and before.state == "starting" and before.alive:  # it takes the lock a moment later
-            raise _in_use_message(folder)
-        (folder / STOP).unlink(missing_ok=True)
-        atomic_files.write(folder / SPEC, dump_spec(spec))
-        (folder / CLUSTER).unlink(missing_ok=True)
+    with begin_run(spec, folder):
         if cluster is not None:
             atomic_files.write(folder / CLUSTER, cluster)
         begun = Progress(spec.name)
@@ -376,6 +376,30 @@ def start_run(spec: "Spec", folder: str | Path | None = None, cluster: str | Non
             write_progress(folder, begun)
     threading.Thread(target=supervisor.wait, daemon=True).start()  # or a dead one stays a zombie of a long-lived kernel
     return folder
+
+
+@contextlib.contextmanager
+def begin_run(spec: "Spec", folder: Path) -> Iterator[None]:
+    """Make the folder of a run, write its spec and hold its lock within the context; a stop request is removed.
+
+    Raises NoRunError if the folder is a file, RunError if another run uses it.
+    """
+    from workbench.sweeps.spec import dump_spec
+
+    if folder.exists() and not folder.is_dir():
+        raise NoRunError(f"{folder} is a file; a run needs a folder of its own.")
+    folder.mkdir(parents=True, exist_ok=True)
+    before = _progress_of(folder)
+    ended = before is not None and before.over
+    with lock_run_folder(
+        folder, SECONDS_SILENT if ended else 0.0
+    ):  # one that has ended frees its lock when its process has
+        if before is not None and before.state == "starting" and before.alive:  # it takes the lock a moment later
+            raise _in_use_message(folder)
+        (folder / STOP).unlink(missing_ok=True)
+        atomic_files.write(folder / SPEC, dump_spec(spec))
+        (folder / CLUSTER).unlink(missing_ok=True)
+        yield
 
 
 def _start_supervisor(folder: Path, module: str) -> subprocess.Popen:

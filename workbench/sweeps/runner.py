@@ -1,7 +1,8 @@
 """The runner: the trials of a schedule in child processes, with limits; one row a trial, whatever happens.
 
 Few candidates of a comparison are measured in turns by processes that live over some rounds, many one after the other,
-each in a fresh process. The row of a trial during which other programs ran says so. Children are forked from a server
+each in a fresh process; next to many programs, within a budget too small for processes to start, the caller's own
+measures. The row of a trial during which other programs ran says so. Children are forked from a server
 process that has the libraries loaded and no threads started, which makes a child cost milliseconds; a child dies with
 its supervisor.
 """
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import kernels
-from kernels import Sizes, devices
+from kernels import Sizes, devices, threads
 from workbench import atomic_files, models, store
 from workbench.analysis.formatting import format_count, name_configuration
 from workbench.measure import child, machine, memory
@@ -157,14 +158,21 @@ class Supervisor:
     """Runs the plan of one run folder; `work` is what the process of a trial does, "module:function"."""
 
     def __init__(
-        self, spec: Spec, folder: Path, is_asked_to_stop: threading.Event | None = None, work: str = TRIAL
+        self,
+        spec: Spec,
+        folder: Path,
+        is_asked_to_stop: threading.Event | None = None,
+        work: str = TRIAL,
+        in_this_process: bool = False,
     ) -> None:
         """Prepare the run of `spec` in `folder`: progress, budget and memory limit; starts no process.
+
+        `in_this_process` has trials run here, one after the other, which takes no time to start processes.
 
         Without `spec.limits.bytes_cell` the limit of a trial is 80 % of the memory available now. `is_asked_to_stop` is
         set from outside (signal handler) to stop the run. May create the file `identity` in the folder.
         """
-        self.spec, self.folder, self.work = spec, folder, work
+        self.spec, self.folder, self.work, self.in_this_process = spec, folder, work, in_this_process
         self.is_asked_to_stop = is_asked_to_stop or threading.Event()
         self.state = Progress(spec.name, pid=os.getpid(), seconds_budget=spec.limits.budget)
         self.bytes_limit = spec.limits.bytes_cell or int(0.8 * memory.available_bytes())
@@ -281,7 +289,8 @@ class Supervisor:
     def rows_of(self, tasks: Sequence[Task]) -> Iterator[dict]:
         """Yield the record of each trial of one round as it ends; fewer if stopped or the budget is out."""
         keys = [task.key for task in tasks]
-        if self.work == TRIAL and self.in_turns.suits(tasks) and not self.budget.is_too_little_for(*keys):
+        has_children = self.work == TRIAL and not self.in_this_process
+        if has_children and self.in_turns.suits(tasks) and not self.budget.is_too_little_for(*keys):
             rows = self.of_unchanged_data(tasks, lambda: self.in_turns.measure(tasks))
             yield from rows
             if rows:
@@ -337,7 +346,7 @@ class Supervisor:
         more = format_count(self.state.total_most - self.state.done, "more trial")
         self.state.message = (
             f"The budget of {round(self.budget.most or 0.0, 1):,g} s is spent; up to {more} narrow the intervals. "
-            "Start the sweep again to go on."
+            "Start it again to go on."
         )
 
     def conclude(self, schedule: Schedule, is_cut: bool) -> None:
@@ -388,20 +397,24 @@ class Supervisor:
 
         `more` are further keys of the request; `clock.most` is its time limit. What it prints is appended to the log.
         """
+        request = self.request_of(task, clock) | more
+        log = self.folder / run_folder.LOG
+        return child.Child(*child.start(self.context, work_of(task.configuration, self.work), request, log))
+
+    def request_of(self, task: Task, clock: TrialClock) -> dict[str, Any]:
+        """Return what `trial.answers` is asked for the trial: configuration, how to measure, and its limits."""
         request = {
             "cell": task.configuration.model_dump(mode="json"),
             "measure": self.spec.measure.model_dump(),
             "bytes_limit": self.bytes_limit,
             "seconds_limit": clock.most,
             "started": clock.started,
-            **more,
         }
         if task.key in self.checked:
             request["checked"] = self.checked[task.key]
         if task.configuration.device == "cuda":
             request["gpu"] = dataclasses.asdict(devices.probe())  # once for all trials
-        log = self.folder / run_folder.LOG
-        return child.Child(*child.start(self.context, work_of(task.configuration, self.work), request, log))
+        return request
 
     def completed(self, task: Task, row: dict, clock: TrialClock, process: int) -> dict:
         """Return the full record of a trial: `row` from its process plus the columns of the supervisor.
@@ -436,6 +449,8 @@ class Supervisor:
         If it ended without them, the columns are status ("timeout", "memory", "stopped" or "failed") and reason. The
         child is killed if it passes a limit or a stop is asked for.
         """
+        if self.in_this_process:
+            return self.row_of_this_process(task, clock)
         try:
             with self.start(task, clock) as trial:
                 for answer in trial.answers(lambda: self.why_end(trial, clock), self.beat):
@@ -444,6 +459,16 @@ class Supervisor:
                 return child.row_of(0, trial.watch)
         except child.Ended as ended:
             return ended.row
+
+    def row_of_this_process(self, task: Task, clock: TrialClock) -> dict:
+        """Run a trial in this process and return the columns of its record; its threads are as before afterwards."""
+        from workbench.sweeps.trial import answers
+
+        count = threads.get_threads()
+        try:
+            return next(row for row in answers(self.request_of(task, clock)) if not self.is_interim(row, clock))
+        finally:
+            threads.set_threads(count)
 
     def is_interim(self, answer: dict, clock: TrialClock) -> bool:
         """Return whether `answer` is an interim message, not a record; apply it to clock and progress.
@@ -495,6 +520,22 @@ def supervise(folder: Path, make: Make = Supervisor) -> int:
         return 2
 
 
+def measure_here(spec: Spec, folder: Path) -> None:
+    """Run the sweep of `spec` in this process, if its budget is too small for processes to start; return at its end.
+
+    An error, or an interrupt, is written to the progress of the run and raised.
+    """
+    with run_folder.begin_run(spec, folder):
+        supervisor = Supervisor(spec, folder, in_this_process=True)
+        try:
+            supervisor.run()
+        except BaseException as error:  # this process lives on, so that readers could take the run for alive
+            supervisor.state.state = "stopped" if isinstance(error, KeyboardInterrupt) else "failed"
+            supervisor.state.message = "" if isinstance(error, KeyboardInterrupt) else _message(error, folder)
+            supervisor.write()
+            raise
+
+
 def _supervise_locked(folder: Path, is_asked_to_stop: threading.Event, make: Make) -> int:
     """Run the sweep of a folder whose lock is held by `make(...).run()`; return 0, or 1 if an exception ended it."""
     state = Progress(folder.name, pid=os.getpid())
@@ -510,7 +551,7 @@ def _supervise_locked(folder: Path, is_asked_to_stop: threading.Event, make: Mak
     return 0
 
 
-def _message(error: Exception, folder: Path) -> str:
+def _message(error: BaseException, folder: Path) -> str:
     """Return the sentence for the progress on `error`, which ended the sweep in `folder`, with what to do about it."""
     if isinstance(error, DataChangedError):
         command = shlex.join(["workbench", "sweep", str(folder / run_folder.SPEC), "--run", str(folder)])

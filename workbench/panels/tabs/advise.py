@@ -23,6 +23,7 @@ from workbench.panels.state import emphasized, shorter
 from workbench.panels.tabs import Answer, RequestState, fields_of, register, settings_of_data
 from workbench.reports import export
 from workbench.sweeps import run_folder
+from workbench.sweeps.progress import format_spent
 from workbench.sweeps.spec import InvalidOption, SpecError
 
 
@@ -115,7 +116,7 @@ class _Advise:
         """
         self.folder = folder
         for state in run_folder.watch_progress(folder):
-            done = f"{heading}: {spent + state.seconds:.0f} of {budget:.0f} s, {format_count(state.done, 'trial')}"
+            done = f"{heading}: {format_spent(spent + state.seconds, budget)}, {format_count(state.done, 'trial')}"
             self.now = "; ".join(filter(None, (done, state.now)))
             if self.is_stopping:
                 run_folder.stop_run(folder)
