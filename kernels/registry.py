@@ -10,19 +10,20 @@ import difflib
 import functools
 import importlib
 import importlib.util
+import inspect
 import pkgutil
 import re
 import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib.abc import InspectLoader
 from pathlib import PurePath
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from kernels.contract import Kernel
@@ -51,6 +52,34 @@ def unknown_name(kind: str, name: object, known: Iterable[object]) -> str:
     """
     names = [str(each) for each in known]
     return f"Unknown {kind} {name!r:.80}.{nearest(name, names)} Expected one of: {', '.join(names) or 'none'}."
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def with_known_parameters(function: Callable[P, R]) -> Callable[P, R]:
+    """Return a public function, or `__init__` of a class, whose TypeError for an unknown keyword lists the known ones.
+
+    >>> with_known_parameters(lambda factors=8: None)(factor=3)
+    Traceback (most recent call last):
+    ...
+    TypeError: <lambda> has no parameter 'factor'; its parameters are factors. Did you mean 'factors'?
+    """
+    known = [name for name in inspect.signature(function).parameters if name != "self"]
+    called = function.__qualname__.removesuffix(".__init__")
+
+    @functools.wraps(function)
+    def checked(*args: P.args, **given: P.kwargs) -> R:
+        """Call the function if it has all parameters that are given by name."""
+        for name in given:
+            if name not in known:
+                raise TypeError(
+                    f"{called} has no parameter {name!r}; its parameters are {', '.join(known)}.{nearest(name, known)}"
+                )
+        return function(*args, **given)
+
+    return checked
 
 
 USUAL_NAMES = {

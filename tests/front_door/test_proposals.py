@@ -258,3 +258,20 @@ def run(words):
     """Run `workbench` with these words in this process."""
     result = CliRunner().invoke(cli.app, words)
     assert not result.exit_code, (words, result.output)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: wb.Recommender(factor=3), "Recommender has no parameter 'factor'; .* Did you mean 'factors'?"),
+        (lambda: wb.advise([[1.0]], model="als", factor=3), "Recommender has no parameter 'factor'"),
+        (lambda: wb.race({}, budgets=3), "race has no parameter 'budgets'; its parameters are functions, .*'budget'?"),
+        (lambda: wb.open(folder="x"), "open has no parameter 'folder'; its parameters are run."),
+        (lambda: wb.runs(path="x"), "runs has no parameter 'path'; its parameters are root."),
+        (lambda: wb.compare(a="x", b="y"), "compare has no parameter 'a'; its parameters are before, after."),
+        (lambda: wb.load_model(path="x"), "load_model has no parameter 'path'; its parameters are folder."),
+    ],
+)
+def test_an_unknown_parameter_lists_the_known_ones(call, message):
+    with pytest.raises(TypeError, match=message.replace("?", r"\?")):
+        call()

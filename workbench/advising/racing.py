@@ -26,7 +26,7 @@ from typing import Any, final
 import numpy as np
 import pandas as pd
 
-from kernels.registry import format_count
+from kernels.registry import format_count, with_known_parameters
 from workbench import atomic_files
 from workbench.analysis import formatting
 from workbench.measure import machine, memory
@@ -414,6 +414,7 @@ def _bytes(count: float) -> str:
     return formatting.format_bytes(int(count)) if count else "none added"
 
 
+@with_known_parameters
 def race(
     functions: Mapping[str, Callable[..., Any]],
     *,

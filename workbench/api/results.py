@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from kernels.registry import with_known_parameters
 from workbench import store
 from workbench.analysis import configurations, formatting
 from workbench.analysis.answers import answer_of
@@ -459,6 +460,7 @@ class Result:
         return page(f"{body}<p>{html.escape(self.state)}</p>", self._trials, CHARTS["time"])
 
 
+@with_known_parameters
 def open(run: str | Path) -> Result:
     """Open the result of a stored run.
 
@@ -498,6 +500,7 @@ def open(run: str | Path) -> Result:
     raise FileNotFoundError(f"There is no run {str(run)!r}; {listed}.\nType {hint}.")
 
 
+@with_known_parameters
 def runs(root: str | Path = run_folder.ROOT) -> Any:
     """List the runs below a folder, the newest first.
 
@@ -582,6 +585,7 @@ class Comparison:
         return page(f"{strong}{table(self._columns, self._rows)}<ul>{items}</ul>")
 
 
+@with_known_parameters
 def compare(before: Any, after: Any) -> Comparison:
     """Compare two runs: what is faster, slower or the same in the second.
 

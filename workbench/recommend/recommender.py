@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 import scipy.sparse
 
-from kernels.registry import format_count, unknown_name
+from kernels.registry import format_count, unknown_name, with_known_parameters
 from workbench import atomic_files
 from workbench.data.errors import DataError
 from workbench.formats.compressed import assemble
@@ -131,6 +131,7 @@ class Recommender:
     [[0], [6]]
     """
 
+    @with_known_parameters
     def __init__(
         self,
         model: str = "als",

@@ -30,7 +30,7 @@ from typing import Any, final
 import numpy as np
 import scipy.sparse
 
-from kernels.registry import format_count
+from kernels.registry import format_count, with_known_parameters
 from workbench import atomic_files, data, formats, models, ops, spreadsheets
 from workbench.data.dataset.record import compressed, with_known_values
 from workbench.data.errors import MissingLabelsError
@@ -678,6 +678,7 @@ def refuse_taken(folder: Path, force: bool) -> None:
         raise ModelFolderError(f"{folder} holds a model already.\nType {worded(typed(force=True))} to replace it.")
 
 
+@with_known_parameters
 def load_model(folder: str | os.PathLike) -> Any:
     """Load a model that `save` of a trained model, an estimator of `wb.train` or a `Recommender` wrote.
 
