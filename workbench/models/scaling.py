@@ -24,6 +24,7 @@ from typing import Any, final
 
 import numpy as np
 
+from kernels.moments import Moments, column_moments
 from workbench.formats.compressed import assemble, index_dtype
 
 UNLIKE = 30
@@ -35,8 +36,6 @@ FAR = 2
 PIECES, PIECE = 32, 2048
 """Pieces of the entries, and entries of each, from which the scales of columns are estimated in large data: to add up
 all entries by column takes as long as an epoch of dual ascent."""
-BLOCK = 2**15
-"""Values of a block of rows that is copied to float64: it stays in the cache."""
 FILLED, SOME, SURE = 0.99, 128, 0.95
 """Share of the rows that have an entry of a column that is shifted; rows that tell which ones may be, by what share."""
 FAR_IN_FLOAT32, TINY, HUGE = 1000, 1e-15, 1e15
@@ -150,7 +149,7 @@ class Scaling:
 
     def take_targets_of_pairs(self, y: np.ndarray, weights: np.ndarray | None, has_intercept: bool) -> None:
         """Set center and scale, a power of 4, of targets for numbers like y [R, 1], weights [R] or None."""
-        means, deviations = _means_and_deviations(y.reshape(-1, 1), weights)
+        _, _, _, means, deviations = column_moments(y.reshape(-1, 1), _shares(weights))
         center = float(means[0]) if has_intercept else 0.0
         size = float(deviations[0] if has_intercept else np.hypot(means[0], deviations[0]))
         self.target_center, self.target_scale = center, float(power(size or abs(center), 4.0))
@@ -182,14 +181,17 @@ def linear_scaling(
     `weights` [R] are those of the rows, or None. Columns are scaled only if `scales`, and `for_steps` of an optimizer
     also if one has a scale unlike 1; nothing is shifted without an intercept.
     """
-    center = None
+    center, known, x = None, None, _as_dense(x)
     if has_intercept:
-        far, means, _ = _far_columns(x, weights)
-        if len(far):
+        full, moments = _filled_columns(x, weights)
+        is_far = np.abs(moments.means) > FAR * moments.deviations
+        if is_far.any():
             center = np.zeros(x.shape[1])
-            center[far] = means
+            center[full[is_far]] = moments.means[is_far]
+        elif weights is None and len(full) == x.shape[1]:
+            known = moments
     shifted = x if center is None else _shifted(x.astype(np.float64), center)
-    scale = _scales(shifted, center is not None if for_steps else None) if scales else None
+    scale = _scales(shifted, center is not None if for_steps else None, known) if scales else None
     if loss != "squared":
         return Scaling(center, scale)
     return Scaling(center, scale, *_of_targets(y, weights, has_intercept))
@@ -239,28 +241,14 @@ def needs_float64(x: Any, y: np.ndarray | None) -> bool:
     """Return whether float32 weights and scores of a linear model of rows x and numbers y (None: classes) would lose
     what these tell.
     """
-    if _may_be_far(x):
-        _, means, deviations = _far_columns(x, None)
-        if ((deviations > 0) & (np.abs(means) > FAR_IN_FLOAT32 * deviations)).any():
-            return True
+    _, moments = _filled_columns(_as_dense(x), None)
+    if ((moments.deviations > 0) & (np.abs(moments.means) > FAR_IN_FLOAT32 * moments.deviations)).any():
+        return True
     if y is None or not y.size:
         return False
     means, scales = _of_targets(y, None, has_intercept=True)
     largest = float(np.abs(y).max())
     return bool((np.abs(means) > FAR_IN_FLOAT32 * scales).any()) or not (TINY < largest < HUGE or largest == 0)
-
-
-def _may_be_far(x: Any) -> bool:
-    """Return whether a column of x [R, D] can be `FAR_IN_FLOAT32`; True unless its first rows show that none is.
-
-    The sum of squares about the mean of all rows is at least that of some rows about theirs, and the mean at most the
-    largest entry.
-    """
-    if not isinstance(x, np.ndarray) or x.shape[0] <= SOME:
-        return True
-    least = np.std(x[:SOME], axis=0, dtype=np.float64) * np.sqrt(SOME / x.shape[0])
-    largest = np.maximum(np.abs(x.min(axis=0)), np.abs(x.max(axis=0)))
-    return not bool((largest <= FAR_IN_FLOAT32 * least).all())
 
 
 def power(size: float | np.ndarray, base: float = 2.0) -> Any:
@@ -276,52 +264,44 @@ def power(size: float | np.ndarray, base: float = 2.0) -> Any:
 
 def _of_targets(y: np.ndarray, weights: np.ndarray | None, has_intercept: bool) -> tuple[np.ndarray, np.ndarray]:
     """Return center and scale [N] of targets [R, N]: mean, 0 without an intercept, and deviation, 1 if that is 0."""
-    means, deviations = _means_and_deviations(y.reshape(len(y), -1), weights)
+    _, _, _, means, deviations = column_moments(y.reshape(len(y), -1), _shares(weights))
     if not has_intercept:
         deviations, means = np.hypot(means, deviations), np.zeros_like(means)
     return means, np.where(deviations > 0, deviations, 1.0)
 
 
-def _far_columns(x: Any, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (indices, means, deviations) [K] of the filled columns of x, csr or dense, that are far from 0.
+def _shares(weights: np.ndarray | None) -> np.ndarray | None:
+    """Return the weights [R] of rows as float64 shares of their sum; None for None."""
+    return None if weights is None else weights / np.sum(weights, dtype=np.float64)
+
+
+def _as_dense(x: Any) -> Any:
+    """Return x as a dense array that shares its memory if it is one, or is a csr that stores all places; else x."""
+    if isinstance(x, np.ndarray) or x.nnz != x.shape[0] * x.shape[1] or not x.has_canonical_format:
+        return x
+    return x.data.reshape(x.shape)
+
+
+def _filled_columns(x: Any, weights: np.ndarray | None) -> tuple[np.ndarray, Moments]:
+    """Return the indices [K] of the columns of x [R, D], csr or dense, with entries in nearly all rows, and moments.
 
     `weights` [R] are those of the rows, None for ones.
     """
-    full = _filled_columns(x)
-    means, deviations = _means_and_deviations(_dense_columns(x, full), weights)
-    is_far = np.abs(means) > FAR * deviations
-    return full[is_far], means[is_far], deviations[is_far]
-
-
-def _dense_columns(x: Any, columns: np.ndarray) -> np.ndarray:
-    """Return columns [K] of x, csr or dense, as a dense array, which is not to be changed."""
-    if not len(columns):
-        return np.zeros((0, 0))
-    if len(columns) < x.shape[1]:
-        x = x[:, columns]
-    if isinstance(x, np.ndarray):
-        return x
-    if x.nnz == x.shape[0] * x.shape[1] and x.has_canonical_format:
-        return x.data.reshape(x.shape)
-    return x.toarray()
-
-
-def _filled_columns(x: Any) -> np.ndarray:
-    """Return the indices of the columns of x [R, D], csr or dense, that have entries in nearly all rows."""
     rows, features = x.shape
-    values = x if isinstance(x, np.ndarray) else x.data
-    is_whole = isinstance(x, np.ndarray) or (x.nnz == rows * features and x.has_canonical_format)
-    if rows and is_whole and np.count_nonzero(values) == values.size:
-        return np.arange(features)
     if isinstance(x, np.ndarray):
-        return np.flatnonzero(np.count_nonzero(x, axis=0) >= FILLED * rows) if rows else np.zeros(0, np.int64)
+        moments = column_moments(x, _shares(weights))
+        full = np.flatnonzero(moments.counts >= FILLED * max(rows, 1))
+        return full, moments if len(full) == features else Moments(*(each[full] for each in moments))
     some = np.linspace(0, rows - 1, SOME if rows else 0).astype(np.int64)
     found = np.concatenate([x.indices[x.indptr[row] : x.indptr[row + 1]] for row in some] or [[]])
-    columns, counts = np.unique(found, return_counts=True)
-    columns = columns[counts >= SURE * len(some)]
-    if not len(columns):  # as of most sparse data: to count all entries takes as long as a pass
-        return columns
-    return columns[np.bincount(x.indices, minlength=features)[columns] >= FILLED * rows]
+    found.sort()
+    least = max(int(np.ceil(SURE * len(some))), 1)
+    full = found[least - 1 :][found[least - 1 :] == found[: max(len(found) - least + 1, 0)]]
+    if not len(full):  # as of most sparse data: to count all entries takes as long as a pass
+        return full, column_moments(np.zeros((0, 0)))
+    full = np.unique(full)
+    full = full[np.bincount(x.indices, minlength=features)[full] >= FILLED * rows]
+    return full, column_moments(x[:, full].toarray(), _shares(weights))
 
 
 def _shifted(x: Any, center: np.ndarray) -> Any:
@@ -334,37 +314,22 @@ def _shifted(x: Any, center: np.ndarray) -> Any:
     return x - type(x)((np.tile(center[columns], rows), indices, indptr), shape=x.shape)
 
 
-def _means_and_deviations(columns: np.ndarray, weights: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and deviation [K], float64, of columns [R, K], of constant ones exactly their value and 0.
-
-    Rows are taken in blocks, as float64 copies of all would be several times as large as the data.
-    """
-    rows, count = columns.shape
-    if not columns.size:
-        return np.zeros(count), np.zeros(count)
-    low, high = (side(axis=0).astype(np.float64) for side in (columns.min, columns.max))
-    largest = np.maximum(np.maximum(np.abs(low), np.abs(high)), np.finfo(np.float64).tiny)
-    shares = np.full(rows, 1 / rows) if weights is None else weights / np.sum(weights, dtype=np.float64)
-    step = max(BLOCK // count, 1)
-    blocks = [slice(first, first + step) for first in range(0, rows, step)]
-    means = sum((shares[block] @ (columns[block] / largest) for block in blocks), np.zeros(count)) * largest
-    means = np.where(low == high, low, means)
-    squares = sum((shares[block] @ ((columns[block] - means) / largest) ** 2 for block in blocks), np.zeros(count))
-    return means, np.sqrt(squares) * largest
-
-
-def _scales(x: Any, is_shifted: bool | None) -> np.ndarray | None:
+def _scales(x: Any, is_shifted: bool | None, known: Moments | None) -> np.ndarray | None:
     """Return the root mean square of the entries other than 0 of each column [D] of x, csr or dense, 1 if it has none.
 
     None if those of two columns differ by at most `UNLIKE_IN_SEARCH` times and their squares are numbers of float32. Of
     more entries than the `PIECES`, None also if the columns of these do not differ. For steps of an optimizer
     `is_shifted` is whether x is: its columns are scaled then, and if the largest entry is far from 1, and may differ
-    by `UNLIKE` times.
+    by `UNLIKE` times. `known` are the moments of the columns of a dense x, if they are known.
     """
     most = UNLIKE_IN_SEARCH if is_shifted is None else UNLIKE
     is_csr = not isinstance(x, np.ndarray)
-    sizes = np.abs(x.data if is_csr else x)
-    largest = float(sizes.max(initial=0.0))
+    if is_csr:
+        sizes = np.abs(x.data)
+        largest = float(sizes.max(initial=0.0))
+    else:
+        moments = known or column_moments(x)
+        largest = float(np.maximum(-moments.low, moments.high).max(initial=0.0))
     if not largest:
         return None
     is_near = TINY < largest < HUGE if is_shifted is None else not is_shifted and 1 / UNLIKE < largest < UNLIKE
@@ -378,8 +343,7 @@ def _scales(x: Any, is_shifted: bool | None) -> np.ndarray | None:
                 return None
         scale = _root_mean_squares(x.indices, x.data, x.shape[1])
     else:
-        squares = np.square(x / largest, dtype=np.float64).sum(axis=0) / np.maximum(np.count_nonzero(x, axis=0), 1)
-        scale = np.sqrt(squares) * largest
+        scale = np.hypot(moments.means, moments.deviations) * np.sqrt(x.shape[0] / np.maximum(moments.counts, 1))
     return np.where(scale > 0, scale, 1.0) if not is_near or _are_unlike(scale, most) else None
 
 
