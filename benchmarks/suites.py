@@ -152,6 +152,28 @@ def report(folder: Path) -> None:
         echo(write(suite, parent))
 
 
+@bench.command("breakevens")
+def write_breakevens(folder: Path) -> None:
+    """Write the break-evens of `libraries` that `workbench advise --for` shows, from the records of a folder.
+
+    Parameters
+    ----------
+    folder
+        A folder of results.
+
+    Examples
+    --------
+    python -m benchmarks breakevens results/MACHINE
+    """
+    from workbench import atomic_files
+    from workbench.advising import breakevens
+
+    if not store.is_stored(folder / libraries.SUITE.table.file):
+        raise typer.BadParameter(f"{folder} has no records of libraries; type: python -m benchmarks libraries.")
+    atomic_files.write(breakevens.FILE, libraries.measurement_of(folder).as_toml())
+    echo(breakevens.FILE)
+
+
 @bench.command("prune")
 def bench_prune(
     folder: Path, runs: Annotated[int, typer.Option(min=1)] = 1, pack: bool = False, dry_run: bool = False

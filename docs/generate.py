@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import breakevens
 import pictures
 import surprises
 
@@ -54,6 +55,7 @@ def write(docs: Path) -> None:
         "reference/models.md": models(),
         "reference/operators.md": operators(),
         "reference/api.md": api_index(),
+        "understand/breakevens.md": breakevens.page(),
         "understand/surprises.md": surprises.page(),
         "results/gallery.md": gallery(docs / "results"),
     }

@@ -12,10 +12,12 @@ on data in its form already; their results must agree. One file is one process, 
 """
 
 import importlib
+import json
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,11 +25,11 @@ import scipy.sparse
 
 from benchmarks import compare, tables
 from benchmarks.contest import Ready, Record, prepare, set_threads
-from benchmarks.harness import Run, Suite
+from benchmarks.harness import MACHINE, Run, Suite
 from benchmarks.page import Page, Section
-from workbench.analysis.breakeven import locate_crossing
+from workbench.advising.breakevens import LibraryBreakEven, Measurement, locate
 from workbench.analysis.compare import Contest
-from workbench.analysis.formatting import format_breakeven, format_density, format_seconds
+from workbench.analysis.formatting import format_density, format_seconds
 from workbench.measure import machine, race
 from workbench.measure.child import Ended
 from workbench.measure.posterior import Ratio
@@ -247,59 +249,46 @@ def contests_of(records: Sequence[Mapping[str, Any]]) -> list[Contest]:
     return contests
 
 
-def breakeven_text(records: Sequence[Mapping[str, Any]]) -> str:
-    """Return from which density on dense is faster, or why that is not known."""
+FIELDS = ("library", "version", "operation", "rows", "features", "note")
+"""Columns of a record that say which operation it is of."""
+
+
+def breakeven_of(records: Sequence[Mapping[str, Any]]) -> LibraryBreakEven | None:
+    """Return the break-even of an operation from its records; None without times of both sides."""
     contests = contests_of(records)
-    if not contests:
-        return next(record["reason"] for record in records if record["status"] != "ok")
-    if len(contests) == 1:
-        return "measured at one density only"
-    status, (density, low, high) = locate_crossing(contests, "seconds")
-    lowest, highest = contests[0].density, contests[-1].density
-
-    def at(value: float | None) -> str:
-        """Return a density as text."""
-        return format_density(value or 0.0, 2)
-
-    if status == "crossing":
-        place = format_breakeven(density, low or 0.0, high or 1.0)
-        return f"dense from {place.removeprefix('at ').removesuffix(' density')} on"
-    texts = {
-        "sparse": f"sparse up to {at(low)}" + ("" if low == highest else f"; no winner up to {at(highest)}"),
-        "dense": f"dense from {at(high)} on" + ("" if high == lowest else f"; no winner from {at(lowest)} on"),
-        "level": "within 10 % of each other at all densities measured",
-        "several": f"changes more than once from {at(low)} to {at(high)}",
-        "inconclusive": "no winner at any density measured",
-    }
-    return texts[status]
+    return locate(contests, {name: records[0][name] for name in FIELDS}) if contests else None
 
 
 def line(records: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     """Return the cells of an operation: library, what it does, shape, break-even, times at the lowest density."""
-    first, contests = records[0], contests_of(records)
-    times = ""
-    if contests:
-        sides = (format_seconds(side["seconds"]) for side in (contests[0].sparse, contests[0].dense) if side)
-        times = f"{' and '.join(sides)} at {format_density(contests[0].density or 0.0, 2)}"
-    shape = f"{first['rows']:,} x {first['features']:,}"
-    return first["library"], first["version"], first["operation"], shape, breakeven_text(records), times
+    contests, found = contests_of(records), breakeven_of(records)
+    assert found is not None
+    times = (format_seconds(side["seconds"]) for side in (contests[0].sparse, contests[0].dense) if side)
+    at = f"{' and '.join(times)} at {format_density(contests[0].density or 0.0, 2)}"
+    return found.library, found.version, found.operation, found.shape, found.text, at
 
 
 COLUMNS = ("library", "version", "operation", "X", "break-even", "sparse and dense")
 
 
-def page(records: Sequence[Mapping[str, Any]]) -> Page:
-    """Return the page: a table of break-evens by library and operation, and what was not measured."""
+def newest_by_case(records: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+    """Return the newest records of each operation, by library and operation."""
     found: dict[str, list[Mapping[str, Any]]] = {}
     newest = {record["case"]: record["key"] for record in records}
     for record in records:
         if record["key"] == newest[record["case"]]:
             found.setdefault(record["case"], []).append(record)
-    timed = [group for group in found.values() if contests_of(group)]
-    lost = [group for group in found.values() if not contests_of(group)]
-    lines = sorted(map(line, timed), key=lambda cells: (cells[0].lower(), cells[2].lower()))
+    return sorted(found.values(), key=lambda group: (group[0]["library"].lower(), group[0]["operation"].lower()))
+
+
+def page(records: Sequence[Mapping[str, Any]]) -> Page:
+    """Return the page: a table of break-evens by library and operation, and what was not measured."""
+    found = newest_by_case(records)
+    timed = [group for group in found if contests_of(group)]
+    lost = [group for group in found if not contests_of(group)]
+    lines = [*map(line, timed)]
     notes = sorted({(group[0]["case"], group[0]["note"]) for group in timed if group[0]["note"]})
-    reasons = [(group[0]["case"], breakeven_text(group)) for group in lost]
+    reasons = [(group[0]["case"], next(one["reason"] for one in group if one["status"] != "ok")) for group in lost]
     sections = [
         Section("Break-evens", COLUMNS, lines),
         Section("What has to be known", ("operation", "note"), notes),
@@ -308,6 +297,16 @@ def page(records: Sequence[Mapping[str, Any]]) -> Page:
     busy = [record["busy_others"] or 0 for record in records if record["status"] == "ok"]
     values = {"cases": len(timed), "rounds": POLICY.rounds, "threads": records[0]["threads"] if records else 0}
     return Page((), sections, values=values | {"busy": f"{max(busy, default=0):.0%}"})
+
+
+def measurement_of(folder: str | Path) -> Measurement:
+    """Return the break-evens of a folder of results, which the package shows to users (`Measurement.as_toml`)."""
+    facts = json.loads((Path(folder) / MACHINE).read_text(encoding="utf-8"))
+    records = tables.LIBRARIES.read(Path(folder))
+    operations = tuple(one for one in map(breakeven_of, newest_by_case(records)) if one is not None)
+    recorded = max(record["time"] for record in records)[:10]
+    threads = records[0]["threads"]
+    return Measurement(facts["cpu"], facts["cores"], threads, facts["id"], recorded, operations)
 
 
 SUITE = Suite("libraries", tables.LIBRARIES, measure, page)

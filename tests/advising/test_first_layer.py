@@ -11,6 +11,7 @@ import workbench as wb  # noqa: E402
 from workbench import data  # noqa: E402
 from workbench.advising.frameworks import model_answer, torch_layers  # noqa: E402
 from workbench.advising.frameworks.first_layer import REST, rows_of_dataset, time_ways  # noqa: E402
+from workbench.analysis.formatting import format_density  # noqa: E402
 from workbench.measure.race import Policy  # noqa: E402
 from workbench.sweeps.spec import SpecError  # noqa: E402
 
@@ -173,6 +174,10 @@ def test_a_model_that_also_uses_the_rows_elsewhere_stays_dense_without_a_traceba
 
     answer = model_answer.answer_for_model(Twice(), drawn(), budget=5)
     assert answer.headline == "Keep the dense layer first: no sparse way ran."
+    assert f"Your rows have a density of {format_density(answer.density, 2)}. Break-evens measured elsewhere" in str(
+        answer
+    )
+    assert {one.library for one in answer.measured_elsewhere.operations} == {"PyTorch"}
     assert all("\n" not in way.reason for way in answer.ways)
     assert "Traceback" not in capsys.readouterr().err
 

@@ -12,12 +12,13 @@ from typer.testing import CliRunner
 
 import workbench as wb
 from workbench import data
-from workbench.advising import frameworks
+from workbench.advising import breakevens, frameworks
 from workbench.advising.frameworks import FRAMEWORKS, _conclude, answer_for
 from workbench.advising.frameworks import ways as problems
 from workbench.advising.frameworks.training import prepare_candidate
 from workbench.advising.frameworks.ways import get, names, problem_of, ways_of
 from workbench.advising.source import suggest_model
+from workbench.analysis.formatting import format_density
 from workbench.command import cli
 from workbench.measure.race import Policy
 from workbench.settings import train_command
@@ -210,6 +211,33 @@ def test_the_fastest_way_is_recommended_with_ratio_memory_and_lines():
     assert as_json["dense_over_sparse"]["low"] < 5 < as_json["dense_over_sparse"]["high"]
 
 
+def test_break_evens_measured_elsewhere_follow_the_answer():
+    result = concluded(dense=400e-6, sparse=200e-6, ours=80e-6)
+    text = str(result)
+    assert text.index("measured elsewhere, not on your rows") > text.index("Timed on")
+    assert f"Your rows have a density of {format_density(result.density, 2)}." in text
+    operations = [one for one in breakevens.measurement().operations if one.library == "PyTorch"]
+    assert len(operations) >= 4
+    for one in operations:
+        assert f"  {one.operation} ({one.version}, 4,096 x 512): {one.text}" in text.splitlines()
+    as_json = json.loads(json.dumps(result.as_json(), allow_nan=False))
+    assert [one["operation"] for one in as_json["measured_elsewhere"]["operations"]] == [
+        one.operation for one in operations
+    ]
+    assert as_json["density"] == result.density
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_every_framework_has_break_evens(framework):
+    found = breakevens.measurement().of(FRAMEWORKS[framework][1])
+    assert found.operations
+    heading, *lines = found.lines()
+    assert found.cpu in heading
+    assert "Your rows" not in heading
+    assert len(lines) == len(found.operations)
+    assert breakevens.measurement().of("theano").lines(0.1) == []
+
+
 def test_dense_is_recommended_where_it_is_faster():
     result = concluded(dense=50e-6, sparse=200e-6, ours=100e-6)
     assert result.headline.startswith("In PyTorch stay dense, with PyTorch dense, eager: 2 (95 %: ")
@@ -258,6 +286,7 @@ def test_the_command_prints_the_answer_or_json(monkeypatch, tmp_path):
     assert shown.exit_code == 0
     assert "In PyTorch use SparseLinear and LazySGD" in " ".join(shown.output.split())
     assert "optimizer = LazySGD" in shown.output
+    assert "EmbeddingBag of width 64 (" in shown.output
     words = ["advise", str(path), "--for", "pytorch", "--budget", "30", "--batch-rows", "16", "--json"]
     came = CliRunner().invoke(cli.app, words, catch_exceptions=False)
     assert json.loads(came.stdout)["recommended"] == "SparseLinear and LazySGD"
@@ -273,6 +302,12 @@ def test_python_has_the_same_answer(monkeypatch):
     assert "LazySGD" in result.code
     assert result.table["name"].iloc[0] == "PyTorch dense, eager"
     assert "In PyTorch use" in result._repr_html_()
+    assert "<li>EmbeddingBag of width 64 (" in result._repr_html_()
+    table = result.breakevens.set_index("operation")
+    assert set(table["library"]) == {"PyTorch"}
+    row = table.loc["EmbeddingBag of width 64"]
+    assert 0 < row["low"] < row["density"] < row["high"] < 1
+    assert row["text"].startswith("dense from ")
     assert str(result).startswith("In PyTorch use")
     with pytest.raises(ValueError, match="needs labels"):
         wb.advise(made.x, framework="pytorch")

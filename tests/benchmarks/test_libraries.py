@@ -1,16 +1,22 @@
 """Break-evens of libraries: bisection, results that must agree, the page, and operations of what is installed."""
 
 import importlib.util
+import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse
+from typer.testing import CliRunner
 
 from benchmarks import libraries, tables
 from benchmarks.harness import Run
-from benchmarks.libraries import FILES, GRID, Operation, bisect, breakeven_text, difference, draw, operations_of, page
+from benchmarks.libraries import FILES, GRID, Operation, bisect, breakeven_of, difference, draw, operations_of, page
 from benchmarks.shapes import BenchError
+from benchmarks.suites import bench
+from workbench.advising import breakevens
 
+ROOT = Path(__file__).parents[2]
 EVERY = [one for file in FILES for one in operations_of(file)]
 
 
@@ -33,6 +39,10 @@ def records(density, ratio, **more):
     }
 
 
+def breakeven_words(measured):
+    return breakeven_of(measured).text
+
+
 def listed(measured):
     return [record for both in measured for record in both.values()]
 
@@ -43,7 +53,7 @@ def test_a_bisection_closes_in_on_the_break_even(true, power):
     measured = list(bisect(lambda density: records(density, (true / density) ** power)))
     assert len(measured) <= 5
     assert len({both["sparse"]["density"] for both in measured}) == len(measured)
-    text = breakeven_text(listed(measured))
+    text = breakeven_words(listed(measured))
     if true < GRID[0]:
         assert text == "dense from 0.049 % on"
     elif true > 1:
@@ -55,16 +65,16 @@ def test_a_bisection_closes_in_on_the_break_even(true, power):
 
 
 def test_texts_where_there_is_no_break_even():
-    assert breakeven_text(listed([records(0.1, 1.0), records(0.2, 1.0)])) == (
+    assert breakeven_words(listed([records(0.1, 1.0), records(0.2, 1.0)])) == (
         "within 10 % of each other at all densities measured"
     )
-    assert breakeven_text(listed([records(0.1, 2.0)])) == "measured at one density only"
-    assert breakeven_text(listed([records(0.1, 2.0), records(0.2, 1.0)])) == "sparse up to 10 %; no winner up to 20 %"
+    assert breakeven_words(listed([records(0.1, 2.0)])) == "measured at one density only"
+    assert breakeven_words(listed([records(0.1, 2.0), records(0.2, 1.0)])) == "sparse up to 10 %; no winner up to 20 %"
     assert (
-        breakeven_text(listed([records(0.1, 1.0), records(0.2, 0.5)])) == "dense from 20 % on; no winner from 10 % on"
+        breakeven_words(listed([records(0.1, 1.0), records(0.2, 0.5)])) == "dense from 20 % on; no winner from 10 % on"
     )
     lost = records(None, 1.0, status="failed", reason="no luck")
-    assert breakeven_text(listed([lost])) == "no luck"
+    assert breakeven_of(listed([lost])) is None
     assert len(list(bisect(lambda density: lost))) == 1
 
 
@@ -78,6 +88,32 @@ def test_the_page_has_a_line_an_operation_of_the_newest_key():
     assert made.sections[0].rows[0][5] == "1 s and 2 s at 10 %"
     assert made.sections[2].rows == [("L: b", "not here")]
     assert made.values["cases"] == 1
+
+
+def test_what_the_package_shows_is_the_committed_record():
+    shown = breakevens.measurement()
+    folder = ROOT / "results" / shown.machine
+    if not (folder / tables.LIBRARIES.file).exists():
+        pytest.skip("a source distribution has no records")
+    made = libraries.measurement_of(folder)
+    assert made == shown
+    assert breakevens.FILE.read_text(encoding="utf-8") == made.as_toml(), f"python -m benchmarks breakevens {folder}"
+    assert len(shown.operations) == len(EVERY)
+
+
+def test_break_evens_are_written_from_a_folder_of_records(tmp_path, monkeypatch):
+    monkeypatch.setattr(breakevens, "FILE", tmp_path / "written.toml")
+    refused = CliRunner().invoke(bench, ["breakevens", str(tmp_path)])
+    assert refused.exit_code == 2
+    run = Run(tables.LIBRARIES, tmp_path)
+    about = {"candidate": "sparse", "version": "1", "operation": "a", "time": "2026-01-02T03:04:05+0000"}
+    assert run.collect(one | about for one in listed([records(0.1, 2.0), records(0.2, 0.5)]))
+    assert CliRunner().invoke(bench, ["breakevens", str(tmp_path)], catch_exceptions=False).exit_code == 0
+    table = tomllib.loads((tmp_path / "written.toml").read_text(encoding="utf-8"))
+    assert table["recorded"] == "2026-01-02"
+    [one] = table["operations"]
+    assert (one["library"], one["status"], one["lowest"], one["highest"]) == ("L", "crossing", 0.1, 0.2)
+    assert 0.1 <= one["low"] <= one["density"] <= one["high"] <= 0.2
 
 
 def test_results_are_compared_whatever_holds_them():

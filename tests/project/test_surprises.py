@@ -1,16 +1,19 @@
-"""The committed page of facts is what its generator makes of them."""
+"""The committed pages on other libraries are what their generators make of facts and break-evens."""
 
 import importlib.util
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_page_is_that_of_the_facts():
-    spec = importlib.util.spec_from_file_location("surprises", ROOT / "docs" / "surprises.py")
+@pytest.mark.parametrize("name", ["surprises", "breakevens"])
+def test_the_page_is_what_its_generator_makes(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    written = (ROOT / "docs" / "understand" / "surprises.md").read_text(encoding="utf-8")
+    written = (ROOT / "docs" / "understand" / f"{name}.md").read_text(encoding="utf-8")
     assert written == module.page(), "Build the documentation, make docs-quick, and commit the page"
 
 

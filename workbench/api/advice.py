@@ -180,6 +180,21 @@ class FrameworkAdvice:
         columns = ("name", "kind", "seconds", "bytes_data", "reason")
         return pd.DataFrame([[getattr(way, name) for name in columns] for way in self._answer.ways], columns=[*columns])
 
+    @property
+    def breakevens(self) -> Any:
+        """From which density on dense was faster in operations of the framework, as a pandas DataFrame.
+
+        They were measured elsewhere, not on your rows: by `threads` of the processor `cpu`, on random float32 X
+        [rows, features]. `density` is the break-even, `low` and `high` the bounds of its interval (fractions, NaN if
+        there is none), `text` says it in words. No rows if nothing of the framework was measured.
+        """
+        import pandas as pd
+
+        found = self._answer.measured_elsewhere
+        columns = ("library", "version", "operation", "rows", "features", "density", "low", "high", "text")
+        rows = [[getattr(one, name) for name in columns] for one in found.operations]
+        return pd.DataFrame(rows, columns=[*columns]).assign(cpu=found.cpu, threads=found.threads)
+
     def __repr__(self) -> str:
         """Return the headline as one line."""
         return f"FrameworkAdvice: {self._answer.headline}"
@@ -192,7 +207,10 @@ class FrameworkAdvice:
         """Return the advice as HTML for a notebook."""
         head = f'<p class="verdict"><strong>{html.escape(self._answer.headline)}</strong></p>'
         rows = "".join(f"<li>{html.escape(line.strip())}</li>" for line in self._answer.lines_of_ways)
-        return results.page(f"{head}<ul>{rows}</ul><pre><code>{html.escape(self.code)}</code></pre>")
+        heading, *lines = self._answer.measured_elsewhere.lines(self._answer.density) or [""]
+        elsewhere = "".join(f"<li>{html.escape(line.strip())}</li>" for line in lines)
+        below = f"<p>{html.escape(heading)}</p><ul>{elsewhere}</ul>" if lines else ""
+        return results.page(f"{head}<ul>{rows}</ul><pre><code>{html.escape(self.code)}</code></pre>{below}")
 
 
 class ModelAdvice(FrameworkAdvice):

@@ -107,5 +107,7 @@ def show_framework(
         f"{format_count(answer.rows, 'row')}, {answer.batch_rows} a batch, plain SGD, timed in {answer.seconds:.0f} s."
     )
     console.print(took, highlight=False)
+    for line in answer.measured_elsewhere.lines(answer.density):
+        console.print(line, markup=False, highlight=False)
     console.print(answer.paste_heading, style="bold")
     console.print(answer.lines, markup=False, highlight=False, soft_wrap=True)

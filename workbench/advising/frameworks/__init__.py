@@ -20,6 +20,7 @@ from typing import Any
 from kernels import threads as threads_of_kernels
 from kernels.registry import format_count
 from workbench import data
+from workbench.advising import breakevens
 from workbench.advising.frameworks import ways as work
 from workbench.advising.frameworks.training import Problem
 from workbench.advising.frameworks.ways import FRAMEWORKS, Way, problem_of, ways_of
@@ -89,8 +90,15 @@ class FrameworkAnswer:
     rows: int
     batch_rows: int
     seconds: float
+    density: float = math.nan
+    """Share of the entries that are stored in the rows trained on."""
     load: str = ""
     """Python call that loads the data; "" for data in memory."""
+
+    @property
+    def measured_elsewhere(self) -> breakevens.Measurement:
+        """Break-evens of operations of this framework on other data, by `benchmarks libraries`."""
+        return breakevens.measurement().of(FRAMEWORKS[self.framework][1])
 
     @property
     def lines(self) -> str:
@@ -140,7 +148,8 @@ class FrameworkAnswer:
         measured = (
             f"Timed on {format_count(self.rows, 'row')}, {self.batch_rows} a batch, plain SGD, in {self.seconds:.0f} s."
         )
-        return "\n".join([*lines, "", measured, "", f"{self.paste_heading}:", "", self.lines])
+        elsewhere = self.measured_elsewhere.lines(self.density)
+        return "\n".join([*lines, "", measured, *elsewhere, "", f"{self.paste_heading}:", "", self.lines])
 
     def as_json(self) -> dict[str, Any]:
         """Return the answer as a dict for JSON; unknown times and ratios are None."""
@@ -159,6 +168,8 @@ class FrameworkAnswer:
             "rows": self.rows,
             "batch_rows": self.batch_rows,
             "seconds": self.seconds,
+            "density": self.density if math.isfinite(self.density) else None,
+            "measured_elsewhere": asdict(self.measured_elsewhere),
         }
 
 
@@ -264,7 +275,8 @@ def _conclude(
     dense, sparse = sides
     ratio = None if dense is None or sparse is None else _ratio(records[dense.name], records[sparse.name])
     rows = len(problem.labels)
-    return FrameworkAnswer(framework, timed, best, dense, ratio, rows, problem.batch_rows, seconds)
+    density = problem.sizes.density
+    return FrameworkAnswer(framework, timed, best, dense, ratio, rows, problem.batch_rows, seconds, density)
 
 
 def _timing_of(way: Way, record: Mapping[str, Any], problem: Problem) -> Timed:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench import data
+from workbench.advising import breakevens
 from workbench.advising.frameworks.first_layer import REST, LayerWay, Rows, rows_of_dataset, time_ways
 from workbench.analysis import formatting
 from workbench.measure.posterior import ANYWHERE, Posterior, Ratio, Trial, posterior, residuals
@@ -55,7 +56,8 @@ class ModelAnswer:
     """Which first layer to train a model with.
 
     `best` and `dense` are the fastest way of all and the fastest dense one, `ratio` is the time of a step dense /
-    sparse with its 95 % interval, `share` (0 to 1) that part of the dense step that the first layer takes.
+    sparse with its 95 % interval, `share` (0 to 1) that part of the dense step that the first layer takes. `library` is
+    PyTorch or Keras, `density` the share of the entries that are stored in the rows.
     """
 
     ways: Sequence[TimedWay]
@@ -68,6 +70,13 @@ class ModelAnswer:
     rows: int
     batch_rows: int
     seconds: float
+    library: str
+    density: float
+
+    @property
+    def measured_elsewhere(self) -> breakevens.Measurement:
+        """Break-evens of operations of the model's library on other data, by `benchmarks libraries`."""
+        return breakevens.measurement().of(self.library)
 
     @property
     def lines(self) -> str:
@@ -138,7 +147,9 @@ class ModelAnswer:
         measured = f"Timed on {self.rows:,} rows, {self.batch_rows} a batch, in {self.seconds:.0f} s."
         grounds = [text for text in (self.bound_sentence, self.memory_sentence) if text]
         ways = [f"  {line}" for line in self.lines_of_ways]
-        return "\n".join([self.headline, *grounds, "", *ways, "", measured, "", "Lines that change:", "", self.lines])
+        elsewhere = self.measured_elsewhere.lines(self.density)
+        parts = [self.headline, *grounds, "", *ways, "", measured, *elsewhere, "", "Lines that change:", "", self.lines]
+        return "\n".join(parts)
 
 
 def answer_for_model(
@@ -187,11 +198,13 @@ def answer_for_model(
     if _is_a(model, "torch.nn"):
         from workbench.advising.frameworks import torch_layers
 
+        library = "PyTorch"
         layer, dtype, make_ways = torch_layers.ways_of_module(model, dataset.features)
         random_state = torch_layers.torch.random.fork_rng(devices=[])
     elif _is_a(model, "keras"):
         from workbench.advising.frameworks import keras_layers
 
+        library = "Keras"
         layer, dtype, make_ways = keras_layers.ways_of_model(model, dataset.features)
     else:
         raise SpecError(
@@ -203,7 +216,7 @@ def answer_for_model(
         ways = make_ways(rows, optimizer, loss, lazy)
         records = time_ways(ways, rows, policy, budget - (time.monotonic() - began))
     _require_time(ways, records, budget)
-    return _conclude(ways, records, rows, layer, time.monotonic() - began)
+    return _conclude(ways, records, rows, layer, library, time.monotonic() - began)
 
 
 def _require_time(ways: Sequence[LayerWay], records: Mapping[str, Mapping[str, Any]], budget: float) -> None:
@@ -226,7 +239,12 @@ def _is_a(model: Any, package: str) -> bool:
 
 
 def _conclude(
-    ways: Sequence[LayerWay], records: Mapping[str, Mapping[str, Any]], rows: Rows, layer: str, seconds: float
+    ways: Sequence[LayerWay],
+    records: Mapping[str, Mapping[str, Any]],
+    rows: Rows,
+    layer: str,
+    library: str,
+    seconds: float,
 ) -> ModelAnswer:
     """Return the answer from {way: record}; SpecError if no dense way was timed."""
     found = _posterior(records)
@@ -257,8 +275,11 @@ def _conclude(
         ratio = found.ratio(dense.name, sparse.name, names["dense"], names["sparse"])
     best = sparse if sparse is not None and ratio is not None and ratio.low > 1 else dense
     share = min(max(1 - rest / dense.seconds, 0.0), 1.0) if math.isfinite(rest) else math.nan
-    count = rows.csr.shape[0]
-    return ModelAnswer(timed, best, dense, sparse, ratio, share, layer, count, rows.batch_rows, seconds)
+    count, columns = rows.csr.shape
+    density = rows.csr.nnz / max(count * columns, 1)
+    return ModelAnswer(
+        timed, best, dense, sparse, ratio, share, layer, count, rows.batch_rows, seconds, library, density
+    )
 
 
 def _posterior(records: Mapping[str, Mapping[str, Any]]) -> Posterior[str]:
