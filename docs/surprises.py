@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+from packaging.version import Version
+
 from workbench.bridges import facts
 
 ORDER = ("wrong", "densifies", "costly", "refuses", "sparse")
@@ -9,9 +11,10 @@ ORDER = ("wrong", "densifies", "costly", "refuses", "sparse")
 
 HEAD = """# What a good engineer guesses wrong
 
-What {count} operations of {libraries} libraries do with sparse arrays, as the releases named here do it. Each line has
-a probe, a few lines of Python that show it. A test runs every probe on the installed release: where that does something
-else, it fails and names the sentence to change. The page is made from `workbench/bridges/facts`, one file a library.
+What {count} operations of {libraries} libraries do with sparse arrays, as the releases named here do it: the lowest
+that is looked at, that of the tests, and the newest. Each line has a probe, a few lines of Python that show it. A test
+runs every probe on the installed release: if that does something else, it fails and names the sentence to change. The
+page is made from `workbench/bridges/facts`, one file a library.
 
 {outcomes}
 
@@ -30,7 +33,7 @@ def page() -> str:
     parts = [HEAD.format(count=count, libraries=len(libraries), outcomes=outcomes)]
     for name in sorted(libraries, key=lambda name: (-len(libraries[name].facts), name)):
         library = libraries[name]
-        versions = sorted({version for fact in library.facts.values() for version in fact.versions})
+        versions = sorted({version for fact in library.facts.values() for version in fact.versions}, key=Version)
         parts.append(f"## {library.title} {', '.join(versions)}\n")
         parts.append(f"| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|")
         parts.append("\n".join(_rows(name, library.facts.values())) + "\n")
@@ -41,8 +44,9 @@ def _rows(library: str, of_library: Iterable[facts.Fact]) -> Iterable[str]:
     """Yield a line of the table for each fact, those that hurt most first."""
     for fact in sorted(of_library, key=lambda fact: ORDER.index(fact.outcome)):
         given = ", ".join(part for part in (fact.format, fact.dtype, fact.index) if part != "any")
-        since = " The lowest releases that are supported do something else." if fact.since else ""
+        otherwise = " The lowest releases that are supported do something else." if fact.since else ""
+        otherwise += f" Releases from {fact.until} on do something else." if fact.until else ""
         links = f"[source]({fact.source}), [probe `{fact.name}`](../../tests/bridges/probes/{library}.py)"
         operation = f"`{fact.operation}`" + (f", {given}" if given else "")
-        cells = (operation, f"**{fact.outcome}**: {fact.sentence}.{since}", f"{fact.cure} ({links})")
+        cells = (operation, f"**{fact.outcome}**: {fact.sentence}.{otherwise}", f"{fact.cure} ({links})")
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -8,6 +8,7 @@ import gc
 import os
 import resource
 from collections import defaultdict
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -169,6 +170,7 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.disable()
     hear_signals()
     _have_many_files()
+    _load_triton_first()
     config.stash[SIGNALS] = heard()
     config.pluginmanager.register(_ModulesWithExamples())
     if config.getoption("--bounds"):
@@ -305,6 +307,15 @@ def _have_many_files() -> None:
     """Allow as many open files as the system does: those of objects in cycles are closed by a search, which is rare."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def _load_triton_first() -> None:
+    """Load Triton, which PyTorch for CUDA brings, before TensorFlow: the other way round they end the process.
+
+    Both have an LLVM. Without Triton, as in PyTorch for the CPU, nothing is imported.
+    """
+    if find_spec("triton") and find_spec("tensorflow"):
+        import torch._dynamo  # noqa: F401  # imports Triton, as the first optimizer would
 
 
 def _settle() -> None:

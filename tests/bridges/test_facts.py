@@ -56,6 +56,8 @@ def test_a_fact_is_what_the_installed_release_does(fact):
     installed = installed_version(fact)
     if fact.since and Version(installed) < Version(fact.since):
         pytest.skip(f"stated from {fact.since} on, {installed} is installed")
+    if fact.until and Version(installed) >= Version(fact.until):
+        pytest.skip(f"stated of releases before {fact.until}, {installed} is installed")
     require_as_stated(fact, getattr(probes_of(fact.library), fact.name))
 
 
@@ -97,6 +99,9 @@ def test_facts_are_complete():
         assert all((fact.operation, fact.sentence, fact.cure, fact.versions)), fact
         assert not fact.sentence.endswith("."), fact
         assert fact.rule in {"", *rules}, fact
+        assert [*fact.versions] == sorted(fact.versions, key=Version), fact
+        assert not fact.since or Version(fact.since) <= Version(fact.versions[0]), fact
+        assert not fact.until or Version(fact.versions[-1]) < Version(fact.until), fact
     assert len({(fact.library, fact.name) for fact in ALL}) == len(ALL)
 
 

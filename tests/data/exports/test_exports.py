@@ -60,7 +60,7 @@ def test_several_classes_a_row_have_commas_and_several_numbers_are_refused(tmp_p
 
 def test_matrix_market_is_read_by_scipy(made, whole, tmp_path):
     data.export(made, tmp_path / "x.mtx", to="matrix_market")
-    assert (sp.csr_array(scipy.io.mmread(tmp_path / "x.mtx")).astype(np.float32) != whole.x).nnz == 0
+    assert (sp.csr_array(scipy.io.mmread(tmp_path / "x.mtx", spmatrix=False)).astype(np.float32) != whole.x).nnz == 0
     assert np.load(tmp_path / "x.mtx.labels.npy").tolist() == [whole.classes[label] for label in whole.y]
 
 

@@ -8,7 +8,7 @@ A fact with a `rule` is also what `bridges.check` says of a violation of that ru
 
 >>> fact = of("pytorch")["momentum_of_sparse_gradients"]
 >>> fact.outcome, fact.versions
-('costly', ('2.13.0',))
+('costly', ('2.7.0', '2.13.0', '2.15.0'))
 """
 
 import tomllib
@@ -38,7 +38,8 @@ class Fact:
 
     `versions` are the releases on which it was seen, `source` the address of the documentation, issue or source file
     that it follows from, and `cure` says what to type instead. `rule` is the rule of `bridges.check` that warns of it,
-    "" if there is none. `since` is the first release of which it is stated if lower ones do something else, else "".
+    "" if there is none. `since` is the first release of which it is stated if lower ones do something else, else "";
+    `until` is the first of the newer releases that do something else, "" if none was seen to.
     """
 
     library: str
@@ -54,6 +55,7 @@ class Fact:
     source: str
     rule: str = ""
     since: str = ""
+    until: str = ""
 
 
 @dataclass(frozen=True)

@@ -223,7 +223,7 @@ def values(file: BinaryIO, names: Iterable[str]) -> dict[str, Any]:
     if not is_matlab_4(file.read(128)):
         check_elements(file, names)
     file.seek(0)
-    read = scipy.io.loadmat(file, variable_names=names, verify_compressed_data_integrity=True)
+    read = scipy.io.loadmat(file, variable_names=names, verify_compressed_data_integrity=True, spmatrix=False)
     return {name: _plain(name, value) for name, value in read.items() if not name.startswith("__")}
 
 

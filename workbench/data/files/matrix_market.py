@@ -119,7 +119,7 @@ def read_market(path: str | os.PathLike) -> np.ndarray | scipy.sparse.coo_array:
     try:
         with open_text(path) as file:
             header = _header(file, path)
-            made = scipy.io.mmread(_CheckedLines(file, header))
+            made = scipy.io.mmread(_CheckedLines(file, header), spmatrix=False)
     except NotTextError as error:  # it began as Matrix Market text
         raise DataError(str(error)) from None
     except DataError:
@@ -127,7 +127,6 @@ def read_market(path: str | os.PathLike) -> np.ndarray | scipy.sparse.coo_array:
     except (_InvalidEntriesError, ValueError, OverflowError) as error:
         _refuse_first_error(path, header)
         raise DataError(f"{path} cannot be read as a Matrix Market matrix: {error}.") from None
-    made = made if header.form == "array" else scipy.sparse.coo_array(made)
     if not np.isfinite(made if header.form == "array" else made.data).all():
         _refuse_first_error(path, header)
     return made
