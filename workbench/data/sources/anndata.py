@@ -90,12 +90,12 @@ def _open_file(path: str | os.PathLike, backed: bool) -> Any:
 
 def matrix_in(file: Any, layer: str | None, what: str | os.PathLike) -> Any:
     """Return X of an AnnData object, or a layer of it; DataError, naming `what`, if there is none."""
-    if layer is not None and layer not in file.layers:
-        there = format_names(file.layers) if len(file.layers) else "none"
+    names = [name for name in file.layers if name is not None]  # anndata 0.13 lists X under the name None
+    there = format_names(names) if names else "none"
+    if layer is not None and layer not in names:
         raise DataError(f"{what} has no layer {layer!r}; there is: {there}.\n{reader_option_advice(layer='NAME')}")
     x = file.X if layer is None else file.layers[layer]
     if x is None:
-        there = format_names(file.layers) if len(file.layers) else "none"
         raise DataError(f"{what} has no X; expected a matrix. Layers: {there}.\n{reader_option_advice(layer='NAME')}")
     return x
 
