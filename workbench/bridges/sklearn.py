@@ -20,6 +20,8 @@ they come; others become float32 if that holds them, else float64.
 | learning_rate         | None     | its rate; None: the optimizer's own                                         |
 | alpha                 | None     | weight decay: of sgd, momentum, nesterov the penalty alpha / 2 * |w|^2;     |
 |                       |          | None: searched; or 0 with an optimizer, else sum of squares of a row / 1000 |
+| l1_ratio              | 0.0      | share of the L1 norm in the penalty of a linear model: above 0 it is         |
+|                       |          | alpha * (l1_ratio * |w|_1 + (1 - l1_ratio) / 2 * |w|^2), and weights are 0  |
 | options               | None     | further options of the optimizer by name                                    |
 | lazy                  | on       | rows of w that change: on: rows that a batch touches; off: all; exact: as    |
 |                       |          | off, rows catching up when they are next touched                            |
@@ -38,6 +40,8 @@ they come; others become float32 if that holds them, else float64.
 | fit_intercept         | True     | whether a number for each output is added to the scores                     |
 | early_stopping        | False    | stop when the score of held-out rows, validation_fraction (0.1) of all, has |
 |                       |          | not risen by tol (1e-3) for n_iter_no_change (5) epochs                     |
+| tol                   | None     | 1e-3 of early stopping; with l1_ratio the duality gap, by the loss of zero   |
+|                       |          | weights, at which training ends, 1e-4                                       |
 
 With nothing set, `fit` trains 8 values of alpha at once, as columns of one weight matrix, chooses one on a held-out
 tenth (of up to 5,000 rows by 5 folds), and trains on with all rows (`workbench.training.search`). With 1,500 rows or
@@ -48,6 +52,13 @@ of held-out rows falls no more; classes on a sample of the rows, unless they are
 Without an optimizer, and with `execution="dual"`, linear models end at the minimum of mean loss + alpha / 2 * |w|^2;
 w are weights of the columns as they are given, whatever their means and scales; if `max_iter` passes end before it,
 scikit-learn's `ConvergenceWarning` says so.
+
+With `l1_ratio` above 0 linear models are trained by coordinate descent on working sets (`workbench.training.l1`), to a
+duality gap of `tol` times the loss of zero weights: SparseRegressor as scikit-learn's ElasticNet of the same alpha and
+l1_ratio, SparseClassifier as LogisticRegression of the same l1_ratio with C = 1 / (alpha n); of more than two classes
+each against the rest. The weights of the columns as they are given are penalised, the intercept is not; `coef_` has
+exact zeros, and `sparsify` makes it sparse. `max_iter` are sweeps over columns. With alpha=None 20 values are tried on
+held-out rows. `partial_fit` and optimizers have no such penalty, except that of `optimizer="ftrl"` by its options.
 
 The loss is the mean over the rows of a batch of weight * loss. Rows of weight 0 are left out first; a class that only
 they have does not occur. In `fit` weights are scaled to the mean 1: a weight of 2 is the row twice, exactly if steps
@@ -100,6 +111,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "optimizer": [str, None],
     "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
     "alpha": [Interval(Real, 0, None, closed="left"), None],
+    "l1_ratio": [Interval(Real, 0, 1, closed="both")],
     "options": [Mapping, None],
     "model_options": [Mapping, str, None],
     "lazy": [StrOptions({"on", "off", "exact"})],
@@ -114,7 +126,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "early_stopping": ["boolean"],
     "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
     "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-    "tol": [Interval(Real, 0, None, closed="left")],
+    "tol": [Interval(Real, 0, None, closed="left"), None],
 }
 """Valid values of each parameter, in the form that scikit-learn's parameter validation reads."""
 
@@ -210,6 +222,7 @@ class _Regressor(RegressorMixin, Estimator):
 
         Raises ValueError for invalid data, and for other columns of X or y than in the first call.
         """
+        self._refuse_l1_steps()
         return self._fit(X, y, sample_weight, first=not hasattr(self, "_learner"), epochs=1)
 
     def score(self, X: Any, y: Any, sample_weight: Any | None = None) -> float:
@@ -288,6 +301,7 @@ class _Classifier(ClassifierMixin, Estimator):
         The first call needs `classes`, all that there will be. Raises ValueError without them, for other ones later,
         for a label that is none of them, and if class_weight is "balanced".
         """
+        self._refuse_l1_steps()
         first = not hasattr(self, "_learner")
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
@@ -401,7 +415,7 @@ class _Classifier(ClassifierMixin, Estimator):
         """
         scores = self._scores(X)
         if scores.shape[1] > 1:
-            return ops.softmax(scores)
+            return shares_of_each(scores) if self._is_one_against_rest else ops.softmax(scores)
         both = np.empty((len(scores), 2), scores.dtype)
         if scores.dtype == np.float32 and scores.flags.carray:  # of float64 NumPy's exp is the faster one
             write_probabilities(scores, both)
@@ -412,6 +426,12 @@ class _Classifier(ClassifierMixin, Estimator):
         np.reciprocal(inverse, out=both[:, 1])
         np.subtract(1, both[:, 1], out=both[:, 0])
         return both
+
+
+def shares_of_each(scores: np.ndarray) -> np.ndarray:
+    """Return the sigmoids of scores [rows, classes], each of a class against the rest, divided by their sum."""
+    chances = np.exp(-np.logaddexp(0, -scores))
+    return chances / np.maximum(chances.sum(axis=1, keepdims=True), np.finfo(scores.dtype).tiny)
 
 
 def _classes_of(y: np.ndarray) -> np.ndarray:
@@ -425,7 +445,7 @@ def _classes_of(y: np.ndarray) -> np.ndarray:
     return np.unique(y)
 
 
-@with_parameters(model=None, width=None)
+@with_parameters(model=None, width=None, l1_ratio=0.0)
 class SparseRegressor(_Regressor):
     """Regression by a registered model whose target is numbers, by default the linear one; half the squared error.
 
@@ -448,7 +468,7 @@ class SparseRegressor(_Regressor):
         return self.width
 
 
-@with_parameters(model=None, width=None, class_weight=None)
+@with_parameters(model=None, width=None, class_weight=None, l1_ratio=0.0)
 class SparseClassifier(_Classifier):
     """Classification by a registered model, by default logistic regression of two classes, softmax of more.
 
@@ -471,7 +491,7 @@ class SparseClassifier(_Classifier):
         return self.width
 
 
-@with_parameters(model=None, width=None, class_weight=None, cv=5)
+@with_parameters(model=None, width=None, class_weight=None, l1_ratio=0.0, cv=5)
 class SparseClassifierCV(_Classifier):
     """`SparseClassifier` whose search holds `cv` folds out in turn, for any count of rows from 20 on.
 

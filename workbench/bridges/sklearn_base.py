@@ -7,9 +7,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+import scipy.sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -35,6 +36,8 @@ from workbench.models.scaling import FARTHEST, needs_float64, pair_scaling
 from workbench.option_text import read_options
 from workbench.training import Setup, constant
 from workbench.training.descent import MOST_PASSES
+from workbench.training.l1 import COUNT as ALPHAS
+from workbench.training.l1 import MOST_SWEEPS, TOLERANCE, fit_l1
 from workbench.training.learner import Learner, as_csr, as_trained
 from workbench.training.search import (
     COUNT,
@@ -79,13 +82,13 @@ SHARED: dict[str, Any] = {
     "early_stopping": False,
     "validation_fraction": 0.1,
     "n_iter_no_change": 5,
-    "tol": 1e-3,
+    "tol": None,
 }
 """Parameters that every estimator has, with their defaults."""
 
 MOST_EPOCHS = 20
 """Passes over the data if `max_iter` is None and an optimizer trains."""
-UNSEARCHED = {"optimizer": "adagrad", "alpha": 0.0, "max_iter": MOST_EPOCHS}
+UNSEARCHED = {"optimizer": "adagrad", "alpha": 0.0, "max_iter": MOST_EPOCHS, "tol": 1e-3}
 """Values of parameters that are None when nothing is searched."""
 
 NO_SEARCH = (
@@ -146,6 +149,10 @@ class Estimator(BaseEstimator, ABC):
     alpha
         Weight decay: of sgd, momentum and nesterov the penalty alpha / 2 times the sum of squared weights.
         None: searched; or 0 with an optimizer, else the mean sum of squares of a row / 1000.
+    l1_ratio
+        Share of the L1 norm in the penalty alpha * (l1_ratio * |w|_1 + (1 - l1_ratio) / 2 * |w|^2) of a linear model,
+        from 0 (L2) to 1 (L1, as the lasso). The weights of columns as they are given are penalised, the intercept is
+        not. Above 0 coordinate descent trains, of several classes each against the rest.
     options
         Further options of the optimizer by name.
     model_options
@@ -179,10 +186,12 @@ class Estimator(BaseEstimator, ABC):
     n_iter_no_change
         Passes without a rise after which early stopping ends the training.
     tol
-        Rise of the score that counts as one.
+        Rise of the score that counts as one, 1e-3 for None. With `l1_ratio` the duality gap, by the loss of zero
+        weights, at which training ends, 1e-4 for None.
     """
 
     _learner: Learner
+    search_: Choice | None
     _parameter_constraints: dict[str, list[Any]]
     _defaults: Mapping[str, Any]
 
@@ -209,9 +218,25 @@ class Estimator(BaseEstimator, ABC):
         return tags
 
     @property
-    def coef_(self) -> np.ndarray:
-        """Return the weights [outputs, D], of a regressor of one number [D]; the model's own memory."""
-        return self._shaped(self._fitted_array("w"))
+    def coef_(self) -> Any:
+        """Return the weights [outputs, D], of a regressor of one number [D]; the model's own memory.
+
+        After `sparsify` a csr array.
+        """
+        weights = self._shaped(self._fitted_array("w"))
+        return scipy.sparse.csr_array(np.atleast_2d(weights)) if self.__dict__.get("_is_sparse") else weights
+
+    def sparsify(self) -> Self:
+        """Make `coef_` a csr array [outputs, D], smaller if most weights are 0; return the estimator."""
+        check_is_fitted(self)
+        self._is_sparse = True
+        return self
+
+    def densify(self) -> Self:
+        """Make `coef_` an array again; return the estimator."""
+        check_is_fitted(self)
+        self._is_sparse = False
+        return self
 
     @property
     def intercept_(self) -> np.ndarray:
@@ -381,14 +406,68 @@ class Estimator(BaseEstimator, ABC):
         `epochs` of None are those of `fit`, which may search; it sets `search_` and `alpha_`, too.
         """
         learner = self._learner
-        x = as_trained(x, learner.setup)
+        is_l1 = self._is_l1
+        x = x if is_l1 else as_trained(x, learner.setup)
         if weights is not None:
             x, targets, weights = with_weights(x, targets, weights, learner.dtype, is_whole=epochs is None)
         is_whole = epochs is None
-        self._train_rows(x, targets, weights, epochs)
+        self._is_one_against_rest = is_l1 and learner.model.loss == "softmax"
+        if is_l1:
+            self._descend_columns(x, targets, weights)
+        else:
+            self._train_rows(x, targets, weights, epochs)
         learner.require_finite(x, is_whole)
         if is_whole:
             self._warn_if_worse(x, targets, weights)
+
+    @property
+    def _is_l1(self) -> bool:
+        """Return whether the penalty has an L1 norm."""
+        return self.__dict__.get("l1_ratio", 0.0) > 0
+
+    def _refuse_l1_steps(self) -> None:
+        """Raise ValueError if an L1 penalty is set, which steps of an optimizer do not have."""
+        if self._is_l1:
+            raise ValueError(
+                f"partial_fit does not train with l1_ratio={self.l1_ratio}: its coordinate descent needs all rows.\n"
+                'Type estimator.fit(X, y), or l1_ratio=0, optimizer="ftrl", options={"l1": 1.0} for steps with one.'
+            )
+
+    def _descend_columns(self, x: Any, targets: np.ndarray, weights: np.ndarray | None) -> None:
+        """Train with an L1 penalty by coordinate descent, `alpha` searched if it is None; as `_take` does.
+
+        Raises ValueError for models and parameters that it is not for.
+        """
+        learner, allowed = self._learner, {"alpha", "format"}
+        if other := [name for name in self.parameters_set() if name not in allowed]:
+            raise ValueError(
+                f"l1_ratio={self.l1_ratio} is trained by coordinate descent, and {other[0]} is set, too.\n"
+                f'Leave {other[0]} out, or give l1_ratio=0; optimizer="ftrl" has options={{"l1": 1.0}} of its own.'
+            )
+        if why_no_search(learner.model.loss, learner.model.is_product, LEAST_ROWS):
+            raise ValueError(
+                f"The model {learner.model.name} is not trained with an L1 penalty; linear models are.\n"
+                "Leave model or l1_ratio out."
+            )
+        if learner.setup.format == "dense":
+            x = as_trained(x, learner.setup)
+        elif not (isinstance(x, np.ndarray) and self.format == "csr" and 2 * np.count_nonzero(x) >= x.size):
+            x = as_csr(x, learner.dtype)
+        given: dict[str, Any] = {"outputs": self._outputs, "has_intercept": learner.setup.has_intercept}
+        given |= {"l1_ratio": float(self.l1_ratio), "alpha": None if self.alpha is None else float(self.alpha)}
+        given |= {"count": ALPHAS if self.search in ("auto", 0) else int(self.search), "folds": self._folds()}
+        given |= {"seed": learner.setup.seed, "tolerance": TOLERANCE if self.tol is None else float(self.tol)}
+        given["most"] = MOST_SWEEPS if self.max_iter is None else self.max_iter
+        y = np.ascontiguousarray(learner.run.targets(targets))
+        try:
+            found = fit_l1(
+                x if x.dtype == learner.dtype else x.astype(learner.dtype), y, weights, learner.model.loss, **given
+            )
+        except SetupError as error:
+            raise ValueError(str(error)) from None
+        self._take(found)
+        self.search_ = found.choice
+        self.dual_gap_ = found.gap
 
     def _warn_if_worse(self, x: Any, targets: np.ndarray, weights: np.ndarray | None) -> None:
         """Warn, as of a training that has not converged, if a prediction that ignores X is better on rows of x."""
@@ -405,7 +484,7 @@ class Estimator(BaseEstimator, ABC):
         """Train as `_train` does, on x, targets and weights as the learner takes them."""
         learner = self._learner
         if epochs is None:
-            self.search_: Choice | None = None
+            self.search_ = None
             self.alpha_ = float(learner.setup.options.get("decay", 0.0))
             count, passes = self._settings_to_search(x), self.max_iter
             if learner.setup.execution == "dual":
@@ -436,7 +515,7 @@ class Estimator(BaseEstimator, ABC):
             if held_out is None:
                 continue
             score = constant.quality(learner.model.target, learner.scores(held_out[0]), *held_out[1:])
-            without_gain = 0 if score > best + self.tol else without_gain + 1
+            without_gain = 0 if score > best + self._setting("tol") else without_gain + 1
             best = max(best, score)
             if without_gain >= self.n_iter_no_change:
                 break

@@ -121,7 +121,7 @@ class Found:
     """Weights [D, N] and intercept [N] (None without one) at the end of `epochs` passes over the rows.
 
     `is_minimum` is whether the objective is at its minimum, to the share `CLOSE` of it; `gained` by which share of it
-    it was higher where Newton's method began; `choice` what a search chose.
+    it was higher where Newton's method began; `choice` what a search chose; `gap` the duality gap, if it was computed.
     """
 
     weights: np.ndarray
@@ -131,6 +131,7 @@ class Found:
     is_minimum: bool
     gained: float
     choice: Choice | None = None
+    gap: float | None = None
 
     @property
     def warning(self) -> str:
