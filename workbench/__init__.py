@@ -32,6 +32,7 @@ _PUBLIC = {
     "load": "workbench.api.loading",
     "load_model": "workbench.training.trained",
     "open": "workbench.api.results",
+    "path": "workbench.api.alpha_path",
     "profile": "workbench.api.profiling",
     "race": "workbench.advising.racing",
     "runs": "workbench.api.results",

@@ -4,6 +4,7 @@ from workbench.advising.racing import Race as Race
 from workbench.advising.racing import race as race
 from workbench.api.advice import Advice as Advice
 from workbench.api.advice import advise as advise
+from workbench.api.alpha_path import path as path
 from workbench.api.blocks import blocks as blocks
 from workbench.api.loading import load as load
 from workbench.api.panel import lab as lab

@@ -467,6 +467,7 @@ def train(
     label: data_commands.Label = "",
     save: Annotated[Path | None, typer.Option(show_default=False)] = None,
     search: Annotated[int | None, typer.Option(show_default=False)] = None,
+    l1_ratio: Annotated[float, typer.Option(min=0, max=1)] = 0.0,
     held_out: Annotated[float, typer.Option(min=0, max=0.9)] = 0.2,
     stream: Annotated[bool | None, typer.Option("--stream/--no-stream", show_default=False)] = None,
     memory: Annotated[str, typer.Option(metavar="SIZE", show_default=False)] = "",
@@ -488,6 +489,9 @@ def train(
     search
         Settings to choose --decay from, on held-out rows of those trained on, by dual ascent; 0: none. By default
         8, if no option of how to train is given.
+    l1_ratio
+        Share of the L1 norm in the penalty of a linear model, whose weights are then zero but for some; the rest is
+        L2, and --decay is what multiplies both. 0: L2 alone.
     held_out
         Share of the rows held out to measure quality; 0 trains on all. With --stream 0.1 by default.
     stream
@@ -511,6 +515,7 @@ def train(
     workbench train train.txt --save model/
     workbench train train.txt --stream --passes 2 --save model/
     workbench train clicks.csv --label clicked --epochs 3
+    workbench train train.txt --l1-ratio 1 --save model/
     workbench train likes.tsv --reading implicit=true
     workbench train taken.csv --model als --width 64 --save model/
     """
@@ -532,16 +537,19 @@ def train(
     settings = data_source.with_source(settings, source, label, exit_codes.is_default(ctx, "dataset"))
     from workbench.command import streaming
 
+    if l1_ratio:
+        training.refuse_with_l1(ctx, stream)
+        stream = False
     if streaming.is_streamed(ctx, stream, settings):
         streaming.train(ctx, settings | {"held_out": held_out}, save, force, memory, bits, passes)
         return
-    if settings["trainers"] == 1:
+    if settings["trainers"] == 1 and not l1_ratio:
         search = training.settings_to_search(ctx, search)
     if exit_codes.is_default(ctx, "model"):
         settings = data_source.with_model(settings)
     trainers = settings.pop("trainers")
     if trainers == 1:
-        training.train(settings, save, force, search, held_out)
+        training.train(settings, save, force, search, held_out, l1_ratio)
         return
     training.refuse_of_several(ctx, search, save)
     training.train_on_several(settings, trainers, checkpoints, dry_run)

@@ -30,17 +30,19 @@ from workbench.sweeps.problem import HELD_OUT, Problem, make_problem, parameters
 from workbench.sweeps.spec import Configuration, InvalidOption, SpecError, validate_spec
 from workbench.training import PHASES, Run, StepEvent, Training, impossible_reason, make_run
 from workbench.training.constant import constant_words
+from workbench.training.l1 import fit_l1
 from workbench.training.learner import leave_scaling, scaling_of
 from workbench.training.search import (
     COUNT,
     FEWEST_ROWS,
+    LEAST_ROWS,
     Found,
     find_minimum,
     is_small,
     search_decay,
     why_no_search,
 )
-from workbench.training.setup import complete_settings
+from workbench.training.setup import SetupError, complete_settings
 from workbench.training.trained import TrainedModel, refuse_taken, why_not_kept
 
 SECONDS_SHOWN = 0.2
@@ -65,6 +67,16 @@ def refuse_of_several(ctx: typer.Context, search: int | None, save: Path | None)
         raise typer.BadParameter("several trainers hold out a fifth. Leave --held-out out.", param_hint="--held-out")
     if save is not None:
         raise typer.BadParameter("a model of several trainers is not saved yet. Leave --save out.", param_hint="--save")
+
+
+def refuse_with_l1(ctx: typer.Context, stream: bool | None) -> None:
+    """Raise BadParameter for an option of `train` that an L1 penalty is not trained with."""
+    given = [name for name in (*HOW, "trainers") if name != "decay" and not exit_codes.is_default(ctx, name)]
+    given += ["stream"] if stream else []
+    if given:
+        name = given[0].replace("_", "-")
+        text = f"it is trained by coordinate descent on all rows, and --{name} is given, too. Leave one of the two out"
+        raise typer.BadParameter(f"{text}; --optimizer ftrl has an L1 penalty of its own.", param_hint="--l1-ratio")
 
 
 def settings_to_search(ctx: typer.Context, search: int | None) -> int | None:
@@ -99,13 +111,18 @@ def configuration_of(settings: dict, several: bool = False) -> Configuration:
 
 
 def train(
-    settings: dict, save: Path | None = None, force: bool = False, search: int | None = 0, held_out: float = HELD_OUT
+    settings: dict,
+    save: Path | None = None,
+    force: bool = False,
+    search: int | None = 0,
+    held_out: float = HELD_OUT,
+    l1_ratio: float = 0.0,
 ) -> None:
     """Train the configuration of the settings; print loss, phases and held-out quality.
 
     The model is kept in the folder `save` unless None (`force` replaces one). `search` settings of the decay are tried
-    first: 0 none, None as many as suit the data. `held_out` is the share of rows held out. SpecError or DataError if it
-    cannot be trained.
+    first: 0 none, None as many as suit the data. `held_out` is the share of rows held out, `l1_ratio` that of the L1
+    norm in the penalty. SpecError or DataError if it cannot be trained.
     """
     configuration = configuration_of(settings)
     if save is not None:
@@ -118,7 +135,7 @@ def train(
 
         raise SpecError(InvalidOption(f"{no_device(gpu)} Take --device cpu.", "device", "cuda"))
     with on_threads(configuration.threads):
-        run, dataset = _train(configuration, gpu, settings, search, held_out)
+        run, dataset = _train(configuration, gpu, settings, search, held_out, l1_ratio)
     if save is not None:
         parameters = parameters_of_file(vars(configuration)) if configuration.path else {}
         TrainedModel.of_run(run, dataset, configuration.dataset if configuration.path else "", parameters).save(
@@ -151,18 +168,27 @@ def on_threads(count: int | None) -> Iterator[None]:
 
 
 def _train(
-    configuration: Configuration, gpu: devices.Gpu | None, settings: dict, search: int | None, held_out: float
+    configuration: Configuration,
+    gpu: devices.Gpu | None,
+    settings: dict,
+    search: int | None,
+    held_out: float,
+    l1_ratio: float = 0.0,
 ) -> tuple[Training, data.Dataset]:
     """Make the data, search if asked, train with the loss shown live, and print quality and memory.
 
     `gpu` is the probed device for "cuda", `settings` are those of the options for a search; `held_out` is a share of
-    rows. Returns the training and its data set. Kernels are compiled before the clock starts.
+    rows, `l1_ratio` the share of the L1 norm in the penalty. Returns the training and its data set. Kernels are
+    compiled before the clock starts.
     """
     with show_reading():
         problem = make_problem(configuration, held_out)
     show_problem(configuration, problem)
     start = time.perf_counter()
-    found = None if search == 0 else _search(configuration, problem, search)
+    if l1_ratio:
+        found: Found | None = _fit_l1(configuration, problem, search, l1_ratio)
+    else:
+        found = None if search == 0 else _search(configuration, problem, search)
     if found is not None:
         chosen = {"decay": found.decay, "epochs": max(found.epochs, 1)}
         configuration = configuration_of({**settings, "optimizer": "sgd", "execution": "dual", **chosen})
@@ -274,6 +300,28 @@ def _search(configuration: Configuration, problem: Problem, search: int | None) 
     with console.status("searching"):
         found = search_decay(problem.x, problem.y, None, model.loss, **options)
     print_line(f"decay {found.choice}. To change it: --search N for N settings, or --decay VALUE for one.")
+    return found
+
+
+def _fit_l1(configuration: Configuration, problem: Problem, search: int | None, l1_ratio: float) -> Found:
+    """Return the linear model with an L1 penalty for the decay, searched if there is none; what it is is printed.
+
+    SpecError for other models, and rows that are not in memory.
+    """
+    model, setup = models.get(configuration.model), setup_of(configuration)
+    reason = why_no_search(model.loss, model.is_product, LEAST_ROWS)
+    if reason or not (scipy.sparse.issparse(problem.x) or isinstance(problem.x, np.ndarray)):
+        raise SpecError("An L1 penalty is for linear models whose rows are in memory. Leave --l1-ratio out.")
+    options: dict[str, Any] = {"outputs": model.outputs or problem.width, "seed": configuration.seed}
+    options |= {"has_intercept": setup.has_intercept, "l1_ratio": l1_ratio, "alpha": configuration.decay}
+    options |= {"count": search} if search else {}
+    with console.status("coordinate descent"):
+        try:
+            found = fit_l1(problem.x, problem.y, None, model.loss, **options)
+        except SetupError as error:
+            raise SpecError(str(error)) from None
+    how = f"decay {found.choice}. To change it: --decay VALUE" if found.choice else f"decay {found.decay:.3g}"
+    print_line(f"{how}; {np.count_nonzero(found.weights):,} of {found.weights.size:,} weights are not zero")
     return found
 
 

@@ -49,9 +49,9 @@ LEAST_STEP, ROUGH = 0.6, 1e-2
 a far smaller penalty would have most columns in its first working set."""
 NEAR, NEARER = 0.7, 0.98
 """Share of the penalty that the pull of a column has, to be in the first working set, and in those after it."""
-LEFT, FEW = 0.5, 5
+LEFT, FEW = 0.85, 8
 """Share of the gap that a working set may leave, and sweeps after which they are extrapolated."""
-INNER, CLOSER = 0.05, 0.1
+INNER, CLOSER = 0.3, 0.1
 """What sweeps may leave of the first one's decrease before the next Newton step, and what multiplies that if the gap
 is not reached."""
 LEAST_CURVATURE = 1e-8
