@@ -21,6 +21,7 @@ ALLOWED = {
     "workbench.settings": set(),
     "workbench.atomic_files": set(),
     "workbench.heap": set(),
+    "workbench.watching": set(),
     "workbench.formats": {"json_text"},
     "workbench.ops": {"formats"},
     "workbench.graph": {"formats", "ops", "json_text"},
@@ -131,7 +132,7 @@ def wrong_arrows(module: str, source: str) -> set[str]:
     own = part_of(module)
     if own == "workbench":  # the package's own __init__ imports nothing
         return {name for name in imports_of(source, module) if name != "workbench"}
-    lowest = {"kernels", "workbench.settings", "workbench.atomic_files", "workbench.heap"}
+    lowest = {"kernels", "workbench.settings", "workbench.atomic_files", "workbench.heap", "workbench.watching"}
     below = set() if own in lowest else lowest
     allowed = {own} | {f"workbench.{name}" for name in ALLOWED[own]} | below
     imported = imports_of(source, module)

@@ -16,6 +16,7 @@ from workbench.advising.candidates import is_lazy_exact
 from workbench.advising.source import model_note, settings_of, suggest_model
 from workbench.api import inputs
 from workbench.api.frame_encoder import FrameEncoder
+from workbench.api.live_losses import live_losses
 from workbench.api.loading import Loaded, pop_reading, receive
 from workbench.bridges.sklearn import SparseClassifier, SparseRegressor
 from workbench.bridges.sklearn_base import NO_SEARCH
@@ -35,6 +36,7 @@ from workbench.settings import train_command
 from workbench.sweeps.problem import parameters_of_file
 from workbench.sweeps.spec import FILES, Configuration, validate_spec
 from workbench.training.trained import TrainedModel
+from workbench.watching import tell
 
 ESTIMATORS = {"binary": SparseClassifier, "classes": SparseClassifier, "numbers": SparseRegressor}
 """Estimator that trains models with each kind of target."""
@@ -59,6 +61,7 @@ def train(
     model: str | None = None,
     label: str | None = None,
     stream: bool = False,
+    progress: bool = True,
     **parameters: Any,
 ) -> Any:
     """Train a model and return the fitted estimator; one line says what was trained, how long it took and its loss.
@@ -79,6 +82,9 @@ def train(
         file. Parameters are then `passes` (1), `held_out` (0.1, a share of the rows), `memory` (33,554,432 bytes for
         blocks), `bits` (hash columns to 2**bits), `optimizer`, `learning_rate` (chosen on the first rows), and
         settings of the reader. Ctrl-C ends the training; the model so far is returned.
+    progress : bool, default True
+        Show the losses so far, the time, and what is expected to come while a training takes longer than half a second:
+        as a bar in a terminal, a line in a notebook, and lines in a log.
     **parameters
         Parameters of `SparseClassifier` or `SparseRegressor`, such as `search`, `optimizer`, `learning_rate`, of "als"
         and "ease" those of `Recommender`,
@@ -106,11 +112,13 @@ def train(
     ['a', 'b', 'a', 'b']
     """
     if model in RECOMMENDERS:
-        return fit_recommender(X, y, str(model), parameters)
+        with live_losses(is_shown=progress):
+            return fit_recommender(X, y, str(model), parameters)
     if stream:
         if y is not None:
             raise DataError("With stream=True labels are read from the file.\nLeave y out.")
-        return train_on_stream(X, model, label, parameters)
+        with live_losses(is_shown=progress):
+            return train_on_stream(X, model, label, parameters)
     reading = pop_reading(parameters, ESTIMATOR_PARAMETERS)
     try:
         loaded = receive(X, y, label, reading)
@@ -118,7 +126,7 @@ def train(
         raise MissingLabelsError(str(error).replace(', or kind="none" to go on without', "")) from None
     if not loaded.is_labelled:
         raise DataError('X came without labels.\nType wb.train(X, y), or label="NAME" to name a column of a frame.')
-    return fit_estimator(loaded, model, parameters)
+    return fit_estimator(loaded, model, parameters, progress)
 
 
 def train_on_stream(path: Any, model: str | None, label: str | None, parameters: dict[str, Any]) -> TrainedModel:
@@ -145,11 +153,13 @@ def train_on_stream(path: Any, model: str | None, label: str | None, parameters:
     for line in made.stream.facts.get("guesses", ()):
         inputs.say(worded(line))
     with interruptible() as is_interrupted:
-        for progress in made.training.events():
-            if progress.note:
-                inputs.say(progress.note)
+        for reached in made.training.events():
+            if reached.note:
+                inputs.say(reached.note)
+            losses = {"loss": reached.loss, "held-out loss": reached.held_out}
+            tell(f"pass {reached.number + 1}, row", reached.rows, None, losses)
             if is_interrupted():
-                inputs.say(f"Interrupted after {progress.rows:,} rows of pass {progress.number + 1}.")
+                inputs.say(f"Interrupted after {reached.rows:,} rows of pass {reached.number + 1}.")
                 break
     training = made.training
     qualities = "; ".join(f"{name} {value:.4f}" for name, value in training.held_out_quality().items())
@@ -180,8 +190,8 @@ def fit_recommender(source: Any, y: Any, model: str, parameters: dict[str, Any])
     return made
 
 
-def fit_estimator(loaded: Loaded, model: str | None, parameters: dict[str, Any]) -> Any:
-    """Train an estimator on loaded data, print a summary, and return it with a `save` method.
+def fit_estimator(loaded: Loaded, model: str | None, parameters: dict[str, Any], progress: bool = True) -> Any:
+    """Train an estimator on loaded data, with the losses shown live, print a summary, and return it with a `save`.
 
     A Pipeline for frames with text. Raises DataError for constant labels, rows stored on disk, or an unusable model.
     """
@@ -197,7 +207,8 @@ def fit_estimator(loaded: Loaded, model: str | None, parameters: dict[str, Any])
         )
     x = with_native_order(loaded.x if hasattr(loaded.x, "shape") and frames_or_arrays(loaded.x) else loaded.dataset.x)
     start = time.perf_counter()
-    estimator.fit(x, loaded.y)
+    with live_losses(is_shown=progress):
+        estimator.fit(x, loaded.y)
     seconds = time.perf_counter() - start
     inputs.say(_summary(estimator, x, loaded, seconds) + _loading(seconds))
     trained = estimator

@@ -51,6 +51,7 @@ from workbench.training.search import (
     why_no_search,
 )
 from workbench.training.setup import LAZY, SetupError, complete_settings, impossible_reason, with_epoch_calls
+from workbench.watching import losses_times, tell
 
 UPDATES = {lazy: update for update, lazy in LAZY.items()}
 """The update of a setup by the word of the optimizers."""
@@ -511,14 +512,17 @@ class Estimator(BaseEstimator, ABC):
         """
         learner, best, without_gain, done = self._learner, -np.inf, 0, 0
         asked = epochs, 1 if held_out else epochs, LEAST_STEPS if self._is_whole(x) else 1
-        for done, _ in enumerate(learner.epochs(x, targets, weights, *asked), 1):  # noqa: B007 - read after the loop
-            if held_out is None:
-                continue
-            score = constant.quality(learner.model.target, learner.scores(held_out[0]), *held_out[1:])
-            without_gain = 0 if score > best + self._setting("tol") else without_gain + 1
-            best = max(best, score)
-            if without_gain >= self.n_iter_no_change:
-                break
+        with losses_times(lambda: learner.loss_unit):
+            for done, loss in enumerate(learner.epochs(x, targets, weights, *asked), 1):
+                if held_out is None:
+                    tell("epoch", done, epochs, {"loss": loss})
+                    continue
+                score = constant.quality(learner.model.target, learner.scores(held_out[0]), *held_out[1:])
+                tell("epoch", done, epochs, {"loss": loss, "held-out score": score})
+                without_gain = 0 if score > best + self._setting("tol") else without_gain + 1
+                best = max(best, score)
+                if without_gain >= self.n_iter_no_change:
+                    break
         return done
 
     def _folds(self) -> int | None:

@@ -44,6 +44,7 @@ from workbench.training.search import (
 )
 from workbench.training.setup import SetupError, complete_settings
 from workbench.training.trained import TrainedModel, refuse_taken, why_not_kept
+from workbench.watching import watched_by
 
 SECONDS_SHOWN = 0.2
 NEAR_MINIMUM = 1e-3
@@ -297,7 +298,7 @@ def _search(configuration: Configuration, problem: Problem, search: int | None) 
         return None
     options: dict[str, Any] = {"outputs": outputs, "has_intercept": setup.has_intercept, "seed": configuration.seed}
     options |= {"count": search or COUNT}
-    with console.status("searching"):
+    with console.status("searching") as status, watched_by(lambda reached: status.update(f"searching: {reached}")):
         found = search_decay(problem.x, problem.y, None, model.loss, **options)
     print_line(f"decay {found.choice}. To change it: --search N for N settings, or --decay VALUE for one.")
     return found

@@ -1,6 +1,7 @@
 """`Recommender`: fitted to what users took, it says what else they may like."""
 
 import json
+import math
 import os
 import time
 import zipfile
@@ -21,6 +22,7 @@ from workbench.json_text import check_document, is_object, parsed
 from workbench.recommend import ABOUT, KIND, als, choosing, ease, lists
 from workbench.recommend.choosing import Chosen
 from workbench.recommend.interactions import Interactions, positions, read, require_users
+from workbench.watching import tell
 
 MODELS = ("als", "ease")
 VERSION, ARRAYS = 1, "arrays.npz"
@@ -308,6 +310,8 @@ class Recommender:
                     if record["recall at 20"] > best:
                         best, kept, at = record["recall at 20"], [table.copy() for table in training.tables], number
                 self.history_.append(record)
+                told = {"held-out recall": record.get("recall at 20", math.nan)}
+                tell("iteration", number + 1, self.iterations, told)
                 advance()
                 if held is not None and number - at >= PATIENCE:
                     break

@@ -24,6 +24,7 @@ import numpy as np
 from kernels.products import csr_dense
 from kernels.threads import compiled
 from kernels.vector.elementary import exp_of_negative, log1p_of_unit
+from workbench.watching import tell
 
 MOST_PASSES = 2000
 """Passes over the rows of a minimization at most."""
@@ -362,6 +363,8 @@ class Descent:
                 self.is_minimum = is_exact and promised <= 2 * max(enough, LOOSE * value)
                 break  # a decrease is below what the dtype can tell
             self.point, self.scores, value, means = point, scores, new_value, new_means
+            if is_last:
+                tell("pass", passes, losses={"loss and penalty": value})
             if is_rounding or (is_exact and (self.kind == "squared" or promised <= 2 * enough)):
                 if is_sure or self._condition(means, decay) <= WELL:
                     self.is_minimum = True

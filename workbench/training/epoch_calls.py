@@ -22,6 +22,7 @@ from kernels.rules.missed import STEPS
 from workbench import data, formats
 from workbench.training.setup import SetupError
 from workbench.training.training import PhaseTimer, StepEvent
+from workbench.watching import tell
 
 if TYPE_CHECKING:
     from workbench.training.run import Run
@@ -305,15 +306,19 @@ class EpochCalls:
         if passes > 1:
             yield from self.epochs_of_one_batch(first, count, passes, at_once)
             return
-        total = rows = 0.0
+        total, rows, all_rows, done = 0.0, 0.0, self.run.batches.total, 0
         for event in self.events_of_epochs(first, count, at_once):
             if event.losses_epochs is not None:
+                done += event.losses_epochs.size
                 yield from event.losses_epochs.tolist()
                 continue
             total, rows = total + event.loss * event.rows, rows + event.rows
-            if event.rows and rows >= self.run.batches.total:
+            if event.rows and rows >= all_rows:
+                done += 1
                 yield total / rows
                 total = rows = 0.0
+            elif rows:
+                tell("epoch", done + rows / all_rows, count, {"loss": total / rows})
 
     def _epochs_a_call(self) -> int:
         """Return how many epochs one call trains on to take about `SECONDS_EPOCHS`, at least 1.

@@ -81,6 +81,11 @@ class Learner:
         finally:
             self.run.hold_batches(self._waiting)  # the caller's rows are not kept
 
+    @property
+    def loss_unit(self) -> float:
+        """Factor of losses of scaled targets that makes them those of the targets as they came."""
+        return 1.0 if self.scaling is None else float(np.mean(np.square(self.scaling.target_scale)))
+
     @contextmanager
     def scaled(self, x: Any, y: np.ndarray, weights: np.ndarray | None) -> Iterator[tuple[Any, np.ndarray]]:
         """Give x and y as the model is trained on them, with its parameters for these within the context.

@@ -46,6 +46,7 @@ from workbench.training.descent import (
 )
 from workbench.training.epoch_calls import SHARE, column_sums
 from workbench.training.setup import SetupError
+from workbench.watching import losses_times, tell
 
 COUNT = 8
 """Decays of a search if their count is not given."""
@@ -338,19 +339,20 @@ def search_decay(
     is_descent = epochs is None and folds is None and _is_narrow(task.rows)
     if is_unlike and (x.shape[1] <= x.shape[0] or x.nnz <= MOST_UNLIKE):
         is_descent = True
-    if is_descent and (epochs or folds):
-        choice, point = _descend_folds(task.rows, decays, generator, epochs or MOST_PASSES, folds)
-    elif is_descent:
-        choice, point = _descend(task.rows, decays, generator, count if is_unlike else 1)
-    else:
-        columns, choice = _search(task.shifted, decays, generator, epochs, folds)
-        first = LEAST_FINAL if epochs is None else most
-        columns.train_on_all(choice.decay, first, generator)
-        point = columns.point(0)
-        point[:-1] *= 1 if task.scaling.scale is None else task.scaling.scale[:, None]
-    tolerance = CLOSER if x.nnz <= FEW_ENTRIES else CLOSE
-    descent, done, gained = _minimum(task.rows, choice.decay, point, most, tolerance)
     unit = float(np.mean(np.square(task.scaling.target_scale)))
+    with losses_times(lambda: unit):
+        if is_descent and (epochs or folds):
+            choice, point = _descend_folds(task.rows, decays, generator, epochs or MOST_PASSES, folds)
+        elif is_descent:
+            choice, point = _descend(task.rows, decays, generator, count if is_unlike else 1)
+        else:
+            columns, choice = _search(task.shifted, decays, generator, epochs, folds)
+            first = LEAST_FINAL if epochs is None else most
+            columns.train_on_all(choice.decay, first, generator)
+            point = columns.point(0)
+            point[:-1] *= 1 if task.scaling.scale is None else task.scaling.scale[:, None]
+        tolerance = CLOSER if x.nnz <= FEW_ENTRIES else CLOSE
+        descent, done, gained = _minimum(task.rows, choice.decay, point, most, tolerance)
     choice = replace(choice, epochs_final=first + done, losses=choice.losses * unit)
     return task.found(descent, choice.epochs + first + done, choice.decay, gained, choice)
 
@@ -380,7 +382,8 @@ def find_minimum(
     if start is not None:
         chosen = np.arange(x.shape[1]) if task.active is None else task.active
         point = task.scaling.inside(start[np.append(chosen, x.shape[1])])
-    descent, done, gained = _minimum(task.rows, decay, point, MOST_PASSES if epochs is None else epochs, CLOSER)
+    with losses_times(lambda: float(np.mean(np.square(task.scaling.target_scale)))):
+        descent, done, gained = _minimum(task.rows, decay, point, MOST_PASSES if epochs is None else epochs, CLOSER)
     return task.found(descent, before + done, decay, gained)
 
 
@@ -581,6 +584,7 @@ def _path(
         before, last = last, descent.state()
         if losses[k] < best:
             best, best_state = float(losses[k]), last
+        tell("search, decay", k + 1, len(decays), {"held-out loss": best})
         if has_risen or losses[k] < enough or without_gain > patience:
             break
     return losses, best_state.point, passes
@@ -625,6 +629,7 @@ def _search(
         update_losses(losses, kept, now)
         gained = epoch if now.min() < best - max(GAIN * best, least) else gained
         best, lowest = min(best, float(now.min())), np.minimum(lowest, losses)
+        tell("search, pass", epoch, epochs, {"held-out loss": best})
         if epoch == (epochs or MOST_EPOCHS) or (epochs is None and epoch - gained >= MOST_WITHOUT_GAIN):
             break
         fewer = decays_near_best(losses + ahead * (losses - lowest), kept, LEAST_KEPT)
