@@ -1,9 +1,12 @@
 """The choices of the panel and the notebook: what they become, how slips are told, and the fields that show them."""
 
+import re
+
 import pytest
 
 from tests.support import rows as made
 from tests.support.panel_runs import inputs, text, write_run
+from workbench import store
 from workbench import study as choices
 from workbench.measure.rounds import FIRST, MOST
 from workbench.panels import lab, pages
@@ -222,3 +225,11 @@ def test_fields_cannot_be_changed_while_a_run_is_alive(here, opened):
     write_run(study.folder, made.sweep(), "finished")
     panel.step()
     assert not any(field.disabled for field in panel.form.fields["format"].inputs)
+
+
+def test_every_letter_in_the_tables_of_an_answer_is_explained():
+    shown, _ = pages.answer(store.frame(made.rich()))
+    tables, _, letters = shown.partition("Letters of the candidates")
+    named = dict(re.findall(r">([SD]\d)</td><td[^>]*>([^<]+)</td>", letters))
+    assert set(re.findall(r">([SD]\d)<", tables)) <= set(named)
+    assert len(set(named.values())) == len(named) > 2

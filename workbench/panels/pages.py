@@ -94,7 +94,15 @@ def answer(frame: pd.DataFrame, shown: Shown = None) -> tuple[str, str]:
     groups = answered_groups(pooled, shown)
     tables = report_tables.tables(groups[0], {}, shown) if groups else []
     opened = zip(tables, ("open", ""), strict=False)  # time, then memory
-    return text.html + "".join(_standings(*table) for table in opened), str(text)
+    shown_tables = "".join(_standings(*table) for table in opened)
+    return text.html + shown_tables + (_candidates(groups[0]) if groups else ""), str(text)
+
+
+def _candidates(group: configurations.Group) -> str:
+    """Return HTML of a foldable table of the letters of all candidates, of which the answer names a few."""
+    found = report_tables.candidates(group)
+    shown = wrapped(table(found["columns"], found["rows"]))
+    return f"<details><summary>Letters of the candidates</summary>{shown}</details>"
 
 
 def _standings(found: Mapping[str, Any], opened: str) -> str:
