@@ -501,13 +501,13 @@ class _Advising:
 
         Sets `is_stopped` and `is_cut` (by the budget), and adds to `seconds_compiled` and `measured` (trials).
         """
-        self.spec = self._spec(able, seconds - self.seconds_reserve)
+        self.spec, spent = self._spec(able, seconds - self.seconds_reserve), self.clock.spent
         with run_folder.stopped_by_interrupt(self.folder):
             run_folder.start_run(self.spec, self.folder)
             self._name_configurations()  # while the run loads libraries
             if self.folder.is_dir():
                 run_folder.write_predictions(self.folder, self.predicted)
-            self.follow(heading, self.folder, self.clock.spent, self.clock.budget)
+            self.follow(heading, self.folder, spent, self.clock.budget)
         state: Progress = run_folder.read_progress(self.folder)
         if state.state == "failed":
             raise run_folder.RunError(f"The sweep in {self.folder} failed: {state.message}")

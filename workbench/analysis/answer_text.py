@@ -203,7 +203,8 @@ def _step(answer: Answer) -> str:
     where = f" at {own}{format_density(contest.density)}" if contest.density else ""
     ratio, rounds = contest.ratio, ""
     if ratio is not None and ratio.rounds:
-        busy = f", {ratio.disturbed} of them while other programs ran" if ratio.disturbed else ""
+        many = "" if ratio.disturbed == ratio.rounds else f"{ratio.disturbed} of them "
+        busy = f", {many}while other programs ran" if ratio.disturbed else ""
         rounds = f"; {format_count(ratio.rounds, 'round')}{busy}"
     return f"A step of {format_count(sides[0]['batch_rows'], 'row')}{where}: {', '.join(times)}{rounds}."
 

@@ -524,6 +524,7 @@ def train(
     if options["model"] in RECOMMENDERS:
         from workbench.command import recommending
 
+        recommending.refuse_others(ctx)
         given = {name: options[name] for name in recommending.NAMES if not exit_codes.is_default(ctx, name)}
         recommending.train(source or str(options["path"] or ""), options["model"], given, save, force)
         return

@@ -7,8 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from kernels.registry import format_count
 from workbench import atomic_files
+from workbench.command.exit_codes import is_default
 from workbench.command.output import echo, escape_line
 from workbench.recommend.interactions import Interactions
 from workbench.recommend.recommender import Recommender
@@ -17,6 +20,20 @@ NAMES = {"width": "factors", "epochs": "iterations", "seed": "random_state"}
 """Options of the command, and the parameters of `Recommender` that they are."""
 SHOWN = 10
 """Lines that are shown if no file is written."""
+
+
+TAKEN = (*NAMES, "source", "path", "model", "save", "force")
+"""Options of `train` that are taken with --model als and ease."""
+
+
+def refuse_others(ctx: typer.Context) -> None:
+    """Raise BadParameter for an option of `train` that is given and that a recommender does not take."""
+    for name in ctx.params:
+        if name not in TAKEN and not is_default(ctx, name):
+            option = f"--{name.replace('_', '-')}"
+            able = ", ".join(f"--{one}" for one in NAMES)
+            text = f"--model {ctx.params['model']} takes users, items, counts and times by their names, and {able}."
+            raise typer.BadParameter(f"{text} Leave {option} out.", param_hint=option)
 
 
 def advise(source: str, as_json: bool) -> None:

@@ -80,7 +80,7 @@ def print_answer(text: AnswerText, title: str) -> None:
     head = Text.assemble((f"{text.advice}. ", "bold"), " ".join(filter(None, (text.time, text.memory))))
     console.print(Panel(head, title=title, title_align="left"))
     if text.step:
-        console.print(f"{text.step} {text.break_even}", markup=False, highlight=False)
+        console.print(" ".join(filter(None, (text.step, text.break_even))), markup=False, highlight=False)
     if text.densities:
         table = Table("density", "best sparse", "best dense", box=None, padding=(0, 2, 0, 0))
         for measure in ("time", "memory"):

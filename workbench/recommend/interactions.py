@@ -22,10 +22,16 @@ from workbench.data.text import separated
 from workbench.formats.arrays import computed, host_array, library_of
 
 COLUMNS = {
-    "user": ("user", "user_id", "userid", "username", "customer", "customer_id"),
-    "item": ("item", "item_id", "itemid", "movieid", "movie_id", "product", "product_id", "artist", "track"),
-    "value": ("value", "rating", "count", "plays", "weight", "quantity"),
-    "time": ("timestamp", "time", "date", "datetime"),
+    "user": (
+        *("user", "user_id", "userid", "username", "customer", "customer_id"),
+        *("reader", "viewer", "listener", "visitor", "member", "member_id"),
+    ),
+    "item": (
+        *("item", "item_id", "itemid", "movieid", "movie_id", "product", "product_id", "artist", "track"),
+        *("movie", "film", "book", "book_id", "isbn", "song", "song_id"),
+    ),
+    "value": ("value", "rating", "count", "plays", "weight", "quantity", "stars", "score"),
+    "time": ("timestamp", "time", "date", "datetime", "when", "rated_at", "created_at"),
     "title": ("title", "item_title", "item_name", "name"),
 }
 """Usual names of columns, in lower case; otherwise user, item and value are the first three. Without a column of items

@@ -244,6 +244,16 @@ def test_a_time_in_the_last_column_is_no_label(name, tmp_path):
         read(tmp_path, f"a,b,{name}\n" + "".join(f"{at % 5},{at % 3}.5,{at * at}\n" for at in range(20)))
 
 
+def test_text_that_differs_in_most_rows_is_no_label_and_another_column_is_proposed(tmp_path):
+    rows = [f"r{at % 40},{at % 9},{at % 5},on day {at}" for at in range(200)]
+    with pytest.raises(
+        DataError, match=r"which column is the label.*label=\"stars\".*model=\"als\", which needs no label"
+    ):
+        read(tmp_path, "reader,book,stars,bought\n" + "\n".join(rows) + "\n")
+    made = read(tmp_path, "reader,book,stars,bought\n" + "\n".join(rows[:50]) + "\n")
+    assert len(made.classes) == 50, "of few rows each may be a class"
+
+
 def test_lists_in_a_label_are_refused_without_a_hint_that_it_cannot_be(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"a": 1, "y": [1]}\n{"a": 2, "y": [0]}\n')
     with pytest.raises(DataError, match="column 'y' holds lists or structures; expected a label in each row"):

@@ -6,6 +6,7 @@ They are in memory while they are encoded, so that later passes do not read and 
 import dataclasses
 import itertools
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, final
 
@@ -74,6 +75,8 @@ class HeldTable:
 
 HASHED = "hashed"
 """Fact of a data set: the sentences on columns that are hashed into buckets."""
+OF_PEOPLE = re.compile(r"(?i)(^|_)(user|customer|member|reader|viewer|listener|visitor)(_?id)?$")
+"""Names of columns of people, of whom a table may say what they took."""
 UNLABELLED = ("refuse", "skip")
 """What is done with rows that have no label."""
 
@@ -248,10 +251,15 @@ def _learn_encoding(
             what = f"{table.path} has one column, {table.names[0]!r}, and no column of labels"
             raise MissingLabelsError(f"{what}.\n{ADVICE_LABELS_FILE}")
         known = f"none is called {', '.join(LABELS[:4])} or alike"
-        example = f"Name it, such as {typed(label=table.names[-1])}, or in columns"
+        named = [
+            one.name for one in found if one.found and not one.found.missing and 2 * one.found.distinct < one.found.rows
+        ]
+        example = f"Name it, such as {typed(label=[*table.names[-1:], *named][-1])}, or in columns"
         what = f"{table.path}: which column is the label? {known}"
         if len(table.names) in (3, 4) and not table.layout().get("header", True):
             example += "; or take the data set ratings, where a row is a user, an item and a rating"
+        if any(map(OF_PEOPLE.search, table.names)):
+            example += f"; or, where rows say who took what, take {typed(model='als')}, which needs no label"
         raise MissingLabelsError(f"{what}. {example}. There are {format_names(table.names)}.\n{ADVICE_LABELS}")
     if isinstance(table, HeldTable):
         table.keep_features(found)

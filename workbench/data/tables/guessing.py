@@ -223,9 +223,11 @@ IDENTIFIER_NAME = re.compile(
 )
 """Names of columns whose whole numbers name things."""
 TIME_NAME = re.compile(
-    r"(?i)(^|[_\W])(time|timestamp|date|datetime|created|updated)(_?at)?$|[a-z](Time|Date|Timestamp)$"
+    r"(?i)(^|[_\W])(time|timestamp|date|datetime|created|updated|when)(_?at)?$|[a-z](Time|Date|Timestamp)$"
 )
 """Names of columns that hold a time, which is no label."""
+FEW_LABELS = 100
+"""Rows up to which each may have a class of its own."""
 ID_BY_NAME, ID_BY_VALUES = "whole numbers, an id by its name", "whole numbers of many values, as ids are"
 NAME_OF_ROW = "another value in every row, as a name of the row"
 COUNTS_ROWS, NUMBERS_BY_NAME = "counts the rows", "numbers of rows, by its name"
@@ -414,7 +416,8 @@ def _label_of(names: Sequence[str], seen: Mapping[str, Seen], kinds: Mapping[str
     """Return (guessed label column, reason): by its name, else the only column of two values, else the last.
 
     `names` are those of all columns, of which lists are no candidates. Returns (None, "") for a table of a single
-    column, or if the last one would be taken but lacks values or is a time by its name or type.
+    column, or if the last one would be taken but lacks values, is a time by its name or type, or text that differs in
+    most rows, as dates and names do.
     """
     names = [name for name in names if kinds.get(name) != LISTS]
     lower = {name.casefold(): name for name in reversed(names) if seen[name].present}
@@ -429,7 +432,9 @@ def _label_of(names: Sequence[str], seen: Mapping[str, Seen], kinds: Mapping[str
         return pairs[0], "the only column of two values"
     if len(two) == 1 and seen[two[0]].missing <= MOSTLY_LABELLED * seen[two[0]].rows:
         return two[0], "the only column of two values"
-    if seen[names[-1]].missing or TIME_NAME.search(names[-1]) or kinds.get(names[-1]) == TIME:
+    last = seen[names[-1]]
+    is_different = last.rows > FEW_LABELS and not last.are_numbers and 2 * last.distinct > last.rows
+    if last.missing or is_different or TIME_NAME.search(names[-1]) or kinds.get(names[-1]) == TIME:
         return None, ""
     return names[-1], f"the last column; of two values are: {format_names(pairs)}" if pairs else "the last column"
 
