@@ -67,6 +67,45 @@ def recommend(
     echo(measured.run(folder, python, rounds, quick, threads, entries))
 
 
+@bench.command("path")
+def path(
+    folder: Path = Path("runs/bench-path"),
+    python: str = sys.executable,
+    rounds: Annotated[int, typer.Option(min=1)] = 3,
+    quick: bool = False,
+    threads: Annotated[int, typer.Option(min=1)] = 1,
+    only: Annotated[list[str] | None, typer.Option()] = None,
+) -> None:
+    """Time paths over alpha with an L1 penalty against celer, skglm, liblinear and scikit-learn, at an equal objective.
+
+    Parameters
+    ----------
+    folder
+        Folder of records and page.
+    python
+        Python of an environment that has celer, skglm, liblinear-official and scikit-learn; missing ones are named.
+    rounds
+        Rounds of each side.
+    quick
+        A twentieth of the rows.
+    threads
+        Threads allowed.
+    only
+        Sets: text, clicks, dense, tall; by default all.
+
+    Examples
+    --------
+    python -m benchmarks path --quick
+    python -m benchmarks path --only dense --only tall
+    """
+    from benchmarks import alpha_path as measured
+
+    sets = tuple(only or measured.SETS)
+    if unknown := [name for name in sets if name not in measured.SETS]:
+        raise typer.BadParameter(f"Unknown set {unknown[0]!r}; expected one of: {', '.join(measured.SETS)}.")
+    echo(measured.run(folder, python, rounds, quick, threads, sets))
+
+
 @bench.command("data")
 def generate_data(
     sizes: Annotated[list[str], typer.Argument(metavar="SIZE")],

@@ -20,6 +20,7 @@ SMALLER = {
 SUPERVISED = "README.md"
 """The page whose sweeps have a process of their own, as users have it; those of the others are supervised here."""
 PAGES = (SUPERVISED, "docs/start/five_minutes.md", "docs/howto/keep_a_model.md", "docs/howto/own_data.md")
+PAGES += ("docs/howto/few_weights.md",)
 
 
 def block(page: str) -> str:
