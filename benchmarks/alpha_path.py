@@ -147,7 +147,7 @@ def fit_of(side: str, x: Any, y: np.ndarray, loss: str, alphas: np.ndarray) -> F
 
         def ours(tolerance: float) -> list[np.ndarray]:
             """Train ours."""
-            descent, found = L1Descent(x, y, None, loss, has_intercept=False), []
+            descent, found = L1Descent(x, y, None, loss, has_intercept=False, is_path=True), []
             for alpha in alphas:
                 if descent.minimize(float(alpha), 1.0, tolerance) > tolerance:
                     raise RuntimeError("A gap was missed.")

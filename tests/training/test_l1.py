@@ -153,6 +153,26 @@ def test_same_bits_at_every_thread_count(storage: str, loss: str, kept_threads, 
     assert points[0] == points[1]
 
 
+@pytest.mark.parametrize("has_intercept", [True, False])
+@pytest.mark.parametrize("is_weighted", [True, False])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_tall_dense_data_is_minimized_on_products_of_columns(
+    has_intercept: bool, is_weighted: bool, dtype: type
+) -> None:
+    x, y, counts = problem(8, "squared")
+    x, given = x.astype(dtype), {"has_intercept": has_intercept, "is_path": True}
+    weights = counts if is_weighted else None
+    made = [L1Descent(each, y, weights, "squared", **given) for each in (x, scipy.sparse.csc_array(x))]
+    assert made[0].x.rows == 10
+    assert made[0].alpha_max == pytest.approx(made[1].alpha_max)
+    for share in (0.3, 0.03):
+        for descent in made:
+            assert descent.minimize(share * made[1].alpha_max, 0.8, EXACT) <= EXACT
+        np.testing.assert_allclose(made[0].predict(), made[1].predict(), atol=1e-3)
+        assert made[0].start == pytest.approx(made[1].start)
+        assert made[0].value == pytest.approx(made[1].value, abs=1e-7 * made[0].start)
+
+
 def test_csc_and_fortran_arrays_are_not_copied() -> None:
     x = scipy.sparse.csc_array(np.eye(4))
     assert all(

@@ -146,7 +146,8 @@ def path(
         targets = np.searchsorted(classes, labels)
     columns = columns_of(x)
     parts = targets_of(targets, LOSSES[model], 1 if classes is None or len(classes) == 2 else len(classes))
-    descents = [L1Descent(columns, target, counts, loss, has_intercept=fit_intercept) for target, loss in parts]
+    given = {"has_intercept": fit_intercept, "is_path": True}
+    descents = [L1Descent(columns, target, counts, loss, **given) for target, loss in parts]
     values = _alphas(alphas, max(descent.alpha_max for descent in descents) / l1_ratio)
     coefs, intercepts, gaps, sweeps, seconds = [], [], [], [], []
     for alpha in values:

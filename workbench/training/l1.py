@@ -58,6 +58,9 @@ LEAST_CURVATURE = 1e-8
 """Second derivative of a logistic loss at least: of rows that are sure it would be 0."""
 MOST_SETS, MOST_HALVED = 100, 40
 """Working sets of one alpha, and how often a step is halved, at most."""
+MOST_COMPRESSED, MOST_COMPRESSED_ONCE, TALL, ROWS_AT_ONCE = 1024, 96, 4, 2**18
+"""Dense columns, with `TALL` times as many rows, up to which the squared loss is minimized on products of columns, for
+many alphas and for one; and values of a block of rows that these are made of."""
 FLAT = 1e-12
 """Share of a column's sum of squares below which what is left without its mean is rounding: its weight stays 0."""
 
@@ -215,6 +218,39 @@ def _excess(pulled: np.ndarray, l1: float) -> float:
     return float(np.dot(over, over))
 
 
+def compressed(
+    x: DenseColumns, targets: np.ndarray, counts: np.ndarray, means: np.ndarray, constant: float
+) -> tuple[DenseColumns, np.ndarray]:
+    """Return (R [D + 1, D], targets [D + 1]) whose squared loss is that of weighted dense X [T, D], about its means.
+
+    R is a factor of the products of all columns: a pivoted Cholesky factor, as columns may depend on each other.
+    """
+    from scipy.linalg import lapack
+
+    (turned,), size = x.parts, x.columns + 1
+    gram, step = np.zeros((size, size)), max(ROWS_AT_ONCE // size, 1)
+    is_plain = turned.dtype == np.float64 and not constant and not means.any() and bool((counts == 1).all())
+    if is_plain:  # without a copy
+        gram[:-1, :-1], gram[-1, -1] = turned @ turned.T, targets @ targets
+        gram[:-1, -1] = gram[-1, :-1] = turned @ targets
+    for first in range(0, 0 if is_plain else x.rows, step):
+        rows = slice(first, min(first + step, x.rows))
+        block = np.empty((size, rows.stop - first))
+        np.subtract(turned[:, rows], means[:, None], out=block[:-1])
+        np.subtract(targets[rows], constant, out=block[-1])
+        block *= np.sqrt(counts[rows])
+        gram += block @ block.T
+    sizes = np.sqrt(np.diag(gram))
+    sizes[sizes == 0] = 1
+    factor, order, rank, _ = lapack.dpstrf(gram / sizes / sizes[:, None], lower=0)
+    upper = np.triu(factor)
+    upper[rank:] = 0
+    root = np.empty_like(upper)
+    root[:, order - 1] = upper
+    root *= sizes
+    return DenseColumns(np.ascontiguousarray(root[:, :-1].T)), np.ascontiguousarray(root[:, -1])
+
+
 def columns_of(x: Any) -> CscColumns | DenseColumns:
     """Return X [T, D] as the descent reads it: csc and dense arrays in Fortran order as they are, others are copied."""
     if isinstance(x, np.ndarray):
@@ -234,28 +270,54 @@ class L1Descent:
     by the loss of zero weights, `gap_of_mean` that of the objective; `sweeps` is what it did.
     """
 
-    def __init__(self, x: Any, y: np.ndarray, weights: np.ndarray | None, loss: str, *, has_intercept: bool) -> None:
+    def __init__(
+        self,
+        x: Any,
+        y: np.ndarray,
+        weights: np.ndarray | None,
+        loss: str,
+        *,
+        has_intercept: bool,
+        is_path: bool = False,
+    ) -> None:
         """Begin at zero weights and the best intercept, for X [T, D] and targets y [T], 0 and 1 for logistic.
 
         `x` is csc or dense, float32 or float64, or what `columns_of` returned; `weights` [T] are those of the rows.
+        `is_path` is whether many alphas follow, which pays for products of more dense columns.
         """
-        self.x = x if isinstance(x, CscColumns | DenseColumns) else columns_of(x)
+        self.rows = self.x = x if isinstance(x, CscColumns | DenseColumns) else columns_of(x)
         targets = np.ascontiguousarray(y, np.float64)
         counts = np.ones(len(targets)) if weights is None else np.ascontiguousarray(weights, np.float64)
         self.loss = (_Squared if loss == "squared" else _Logistic)(targets, counts, has_intercept)
-        self.has_intercept, self.total = has_intercept, float(counts.sum())
-        self.weights, self.intercept, self.sweeps = np.zeros(self.x.columns), 0.0, 0
-        self._sums, self._squares, self._every = *np.zeros((2, self.x.columns)), np.arange(self.x.columns)
-        self._has_squares = np.zeros(self.x.columns, bool)  # of the squared loss they never change
+        self.has_intercept, self.total, self._every = has_intercept, float(counts.sum()), np.arange(self.x.columns)
         self.intercept = self.loss.best_constant() if has_intercept else 0.0
         self.is_decided = not np.isfinite(self.intercept)  # all rows that count have one class
         self.intercept = float(np.nan_to_num(self.intercept, posinf=40.0))
-        self.scores = np.full(len(targets), self.intercept)
+        self._center: tuple[float, np.ndarray] | None = None
+        most = MOST_COMPRESSED if is_path else MOST_COMPRESSED_ONCE
+        is_tall = len(targets) >= TALL * self.x.columns <= TALL * most
+        if isinstance(self.x, DenseColumns) and is_tall and loss == "squared" and self.total > 0:
+            means = self.x.pulled(self._every, counts) / self.total if has_intercept else np.zeros(self.x.columns)
+            self._center = self.intercept, means
+            self.x, targets = compressed(self.x, targets, counts, means, self.intercept)
+            self.loss, self.has_intercept = _Squared(targets, np.ones(len(targets)), False), False
+        self.weights, self.sweeps = np.zeros(self.x.columns), 0
+        self._sums, self._squares = np.zeros((2, self.x.columns))
+        self._has_squares = np.zeros(self.x.columns, bool)  # of the squared loss they never change
+        self.scores = np.full(len(targets), self.intercept if self._center is None else 0.0)
         self.value = self.start = self.loss.take(self.scores)
         self.gap = self.gap_of_mean = 0.0
         self._look()
         self._last = float(np.abs(self._pulled).max(initial=0.0))
         self.alpha_max = self._last / max(self.total, 1e-300)
+
+    def predict(self) -> np.ndarray:
+        """Return the scores [T] of the rows."""
+        if self._center is None:
+            return self.scores
+        active, scores = np.flatnonzero(self.weights), np.full(self.rows.rows, self.intercept)
+        self.rows.add_scores(active, self.weights[active], scores)
+        return scores
 
     def _look(self) -> None:
         """Take the dual variables of the current scores, and their products with all columns."""
@@ -289,6 +351,9 @@ class L1Descent:
             near = NEARER * l1
             self._look()
         self._last, self.gap, self.gap_of_mean = l1, max(gap, 0.0) / self.start, max(gap, 0.0) / self.total
+        if self._center is not None:
+            constant, means = self._center
+            self.intercept = constant - float(means @ self.weights)
         return self.gap
 
     def _penalty(self, weights: np.ndarray, l1: float, decay: float) -> float:
@@ -523,7 +588,8 @@ def _choose(
         out = np.flatnonzero((part == fold) & (counts > 0))
         kept = counts * (part != fold)
         kept *= counts.sum() / max(kept.sum(), 1e-300)
-        made = [L1Descent(columns, target, kept, loss, has_intercept=has_intercept) for target, loss in parts]
+        given: dict[str, Any] = {"has_intercept": has_intercept, "is_path": True}
+        made = [L1Descent(columns, target, kept, loss, **given) for target, loss in parts]
         runs.append((out, made))
     losses, best, sweeps = np.full(len(alphas), np.nan), 0, 0
     for k, alpha in enumerate(alphas):
@@ -532,7 +598,7 @@ def _choose(
             for descent, (target, name) in zip(made, parts, strict=True):
                 descent.minimize(float(alpha), l1_ratio, max(tolerance, 1e-3), most)
                 sweeps += descent.sweeps
-                each = LOSSES[name](descent.scores[out][None, :, None], target[out][:, None])[0]
+                each = LOSSES[name](descent.predict()[out][None, :, None], target[out][:, None])[0]
                 loss += float(each @ counts[out])
             counted += float(counts[out].sum())
         losses[k] = loss / max(counted, 1e-300)
