@@ -9,7 +9,7 @@ import scipy.sparse
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _check_sample_weight, check_X_y
 
-from kernels.registry import unknown_name
+from kernels.registry import format_count, unknown_name
 from workbench.api import inputs
 from workbench.training.l1 import MOST_SWEEPS, TOLERANCE, L1Descent, columns_of, targets_of
 
@@ -141,7 +141,8 @@ def path(
     targets: np.ndarray = labels
     if classes is not None:
         if len(classes) < 2 or (model == "logistic" and len(classes) > 2):
-            raise ValueError(f"y has {len(classes)} classes; expected 2{'' if model == 'logistic' else ' or more'}.")
+            counted = format_count(len(classes), "class")
+            raise ValueError(f"y has {counted}; expected 2{'' if model == 'logistic' else ' or more'}.")
         model = "logistic" if len(classes) == 2 else "softmax"
         targets = np.searchsorted(classes, labels)
     columns = columns_of(x)
