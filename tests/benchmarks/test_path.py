@@ -37,12 +37,14 @@ def test_the_page_has_the_ratio_to_the_fastest_that_reached_the_minimum(tmp_path
     base = {"suite": "path", "set": "dense", "loss": "squared", "threads": 1, "load": 0.5, "version": "1"}
     found = [
         {**base, "side": "workbench", "seconds": [1.0, 1.0, 2.0], "excess": 0.0},
+        {**base, "side": "certified", "seconds": [1.5], "excess": 0.0},
         {**base, "side": "celer", "seconds": [3.0, 2.5, 4.0], "excess": 1e-5},
         {**base, "side": "skglm", "seconds": [0.1], "excess": 1e-2},
         {**base, "side": "saga", "error": "scikit-learn is not installed"},
     ]
     (line,) = alpha_path.ratios(found)
     assert (line["fastest"], line["ratio"], line["low"], line["high"]) == ("celer", 3.0, 1.25, 4.0)
+    assert line["certified"] == 2.0
     text = alpha_path.page(json.loads(json.dumps(found)), "python -m benchmarks path")
     assert "3.00 times our time" in text
     assert "skglm, dense, squared: 1.0e-02 above the minimum, left out." in text
@@ -52,9 +54,11 @@ def test_the_page_has_the_ratio_to_the_fastest_that_reached_the_minimum(tmp_path
 def test_a_side_that_is_missing_is_named_and_the_others_are_measured(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(alpha_path, "version_of", lambda python, name: "" if name == "celer" else "1.8")
     monkeypatch.setattr(alpha_path, "LOSSES", ("squared",))
-    monkeypatch.setattr(alpha_path, "SIDES", {name: alpha_path.SIDES[name] for name in ("celer", "lasso_path")})
+    monkeypatch.setattr(
+        alpha_path, "SIDES", {name: alpha_path.SIDES[name] for name in ("workbench", "celer", "lasso_path")}
+    )
     page = alpha_path.run(tmp_path, alpha_path.sys.executable, 1, True, 1, ("dense",))
     text = page.read_text()
     assert "celer, dense, squared: celer is not installed." in text
     assert "lasso_path" in text
-    assert len((tmp_path / alpha_path.RECORDS).read_text().splitlines()) == 3
+    assert len((tmp_path / alpha_path.RECORDS).read_text().splitlines()) == 4
