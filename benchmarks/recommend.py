@@ -24,13 +24,16 @@ SETS = {
     "10,000 users x 8,000 items": (10_000, 8_000, 20, 1),
     "30,000 users x 41,000 items": (30_000, 41_000, 11, 2),
     "60,000 users x 15,000 items": (60_000, 15_000, 47, 3),
+    "6,000 users x 3,700 items": (6_000, 3_700, 900, 6),
     "1,000,000 users x 100,000 items": (1_000_000, 100_000, 12, 5),
 }
-"""Users, items, mean entries of a user, seed."""
+"""Users, items, mean entries of a user as drawn (a repeated pair counts once), seed. The fourth has the shape of
+MovieLens 1M (Harper and Konstan 2015)."""
 FACTORS = {
     "10,000 users x 8,000 items": (16, 32, 64, 128, 256, 512),
     "30,000 users x 41,000 items": (32, 64, 128, 256),
     "60,000 users x 15,000 items": (32, 64, 128, 256),
+    "6,000 users x 3,700 items": (32, 64, 128, 256),
     "1,000,000 users x 100,000 items": (32,),
 }
 """Numbers of factors by set."""

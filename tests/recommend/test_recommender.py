@@ -411,6 +411,12 @@ def test_advice_compares_factors_with_ease_and_most_popular(monkeypatch):
     assert advice.best == recall[["als", "ease"]].idxmax()
     assert advice.frame["bytes"]["ease"] == 4 * 80 * 80
     assert advice.items_equal is None
+    assert advice.is_personal
+    assert "No model recalls" not in repr(advice)
+    at_random = pd.DataFrame({"user": user, "item": random.zipf(1.3, 4000) % 80})
+    assert "No model recalls clearly more than a list of the most popular items" in repr(
+        wb.advise(at_random, model="als")
+    )
     monkeypatch.setattr(comparing, "FEWEST", 10)
     assert "it takes longer than als" in repr(wb.advise(table, model="als", factors=8, random_state=0))
     monkeypatch.setattr(ease, "bytes_of", lambda items: 2**60 * items)

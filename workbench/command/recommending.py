@@ -48,7 +48,12 @@ def advise(source: str, as_json: bool) -> None:
     answer = comparing.compare(found, random_state=0)
     if as_json:
         sizes = {"items": answer.items, "items_most": answer.items_most, "items_equal": answer.items_equal}
-        echo(json.dumps({"best": answer.best, **sizes, "models": list(answer.records)}, indent=1))
+        echo(
+            json.dumps(
+                {"best": answer.best, "is_personal": answer.is_personal, **sizes, "models": list(answer.records)},
+                indent=1,
+            )
+        )
         return
     echo(answer.sentences)
     echo(f"Train it with: workbench train {shlex.quote(source)} --model {answer.best} --save model/")

@@ -115,7 +115,7 @@ def train(
     training = made.training
     if training.learner is None:
         exit_codes.exit_interrupted(ctx)
-    qualities = "; ".join(f"{name} {value:.4f}" for name, value in training.held_out_quality().items())
+    qualities = "; ".join(f"{name} {value:.4g}" for name, value in training.held_out_quality().items())
     rows, columns = format_count(training.rows_all, "row"), format_count(training.features, "feature")
     print_line(f"{rows} x {columns} in {training.seconds:.3g} s; held-out {qualities or 'rows: none'}")
     if warning := training.warning():
@@ -158,7 +158,7 @@ def table(passes: Sequence[Progress], end: int | None, seconds: float) -> Table:
     for one in passes:
         is_last = one is passes[-1]
         read = f"{min(one.position / end, 1):.0%} of {format_size(end)}" if end else ""
-        read = f"{read}, {sum(part.position for part in passes) / seconds / 1e6:.0f} MB/s" if is_last and end else read
-        losses = ("" if math.isnan(loss) else f"{loss:.4f}" for loss in (one.loss, one.held_out))
+        read = f"{read}, {sum(part.position for part in passes) / seconds / 1e6:.2g} MB/s" if is_last and end else read
+        losses = ("" if math.isnan(loss) else f"{loss:.4g}" for loss in (one.loss, one.held_out))
         shown.add_row(f"{one.number + 1} of {one.passes}", f"{one.rows:,}", *losses, read)
     return shown

@@ -29,6 +29,8 @@ SMOOTH, LEAST = 9, 3
 """Points of a curve whose median is its loss there, and of a short curve: a single batch reaches nothing."""
 FEW = 4
 """Lines that are all named; of more, the best two."""
+DASHES = ("-", (0, (6, 1.5)), (0, (2, 1.2)), (0, (6, 1.5, 1.5, 1.5)))
+"""Line styles of named candidates that have one colour."""
 READABLE = 6
 """Times the end of the shortest line that the axis may reach before it is drawn logarithmic."""
 
@@ -51,9 +53,14 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str
     axes, best = figure.add_subplot(), style.best_lines(shown)
     are_named = len(set(map(line_key, trained))) <= FEW
     ends: dict[str, style.Label] = {}
+    alike: dict[str, list[str]] = {}
     for row in trained:
         is_best = line_key(row) in best
         look, who = style.look(row, is_best), name_configuration(row)
+        same = alike.setdefault(look["color"], [])
+        same += [] if who in same else [who]
+        if are_named and same.index(who):
+            look["linestyle"] = DASHES[same.index(who)]
         seconds, values = curves(row).T[:2]
         if measure == "loss":
             if is_best:

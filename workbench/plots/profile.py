@@ -70,7 +70,12 @@ def _lengths(axes: Axes, row: Record) -> None:
         style.note(axes, text, (place[0], 0.97), ha=place[1], color=colour)
     axes.set_xlim(starts[0] / 1.15, ends[-1] * 1.15)
     style.log_axis(axes.xaxis, style.count_text, "entries a row")
-    style.log_axis(axes.yaxis, lambda value: f"{formatting.format_number(value)} %", "share of the rows")
+    style.log_axis(axes.yaxis, _share_text, "share of the rows")
+
+
+def _share_text(value: float) -> str:
+    """Return the text of a share in percent; none above all rows, where the axis has room for notes."""
+    return f"{formatting.format_number(value)} %" if value <= 100 else ""
 
 
 def _active(axes: Axes, row: Record) -> None:

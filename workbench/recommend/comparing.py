@@ -25,7 +25,8 @@ class RecommenderAdvice:
 
     `records` have model, seconds, bytes (of what is learned), recall at 20, and why one was left out. `items_most` is
     the number of items up to which EASE fits into the memory that is free; `items_equal` the number from which it takes
-    longer than als, estimated (None for few items, or if EASE was left out).
+    longer than als, estimated (None for few items, or if EASE was left out). `is_personal` is whether the best recalls
+    more than most popular by over two standard errors of the share of held-out entries that are recalled.
     """
 
     records: Sequence[Mapping[str, Any]]
@@ -33,6 +34,7 @@ class RecommenderAdvice:
     items: int
     items_most: int
     items_equal: int | None
+    is_personal: bool
 
     @property
     def frame(self) -> Any:
@@ -54,6 +56,11 @@ class RecommenderAdvice:
                 f"{format_size(record['bytes'])}"
             )
         equal = "" if self.items_equal is None else f"; from about {self.items_equal:,} on it takes longer than als"
+        if not self.is_personal:
+            parts.append(
+                "No model recalls clearly more than a list of the most popular items for everybody does: "
+                "what a user took tells little here about what else they take."
+            )
         parts.append(
             f"EASE, dense, fits into the free memory up to {self.items_most:,} items (here {self.items:,}){equal}."
         )
@@ -95,8 +102,9 @@ def compare(source: Any, **parameters: Any) -> RecommenderAdvice:
     popular = recall_of_factors(np.ones((train.shape[0], 1), np.float32), counts.T, train, held)
     records.append({"model": "most popular", "seconds": 0.0, "bytes": counts.nbytes, "recall": popular, "reason": ""})
     best = max((record for record in records[:2] if not record["reason"]), key=lambda record: record["recall"])
+    margin = 2 * (popular * (1 - popular) / max(held.nnz, 1)) ** 0.5
     equal = (
         None if "ease" not in seconds or items < FEWEST else int(items * (seconds["als"] / seconds["ease"]) ** (1 / 3))
     )
     most = int((psutil.virtual_memory().available / ease.bytes_of(1)) ** 0.5)
-    return RecommenderAdvice(tuple(records), best["model"], items, most, equal)
+    return RecommenderAdvice(tuple(records), best["model"], items, most, equal, best["recall"] > popular + margin)

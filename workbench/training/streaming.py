@@ -58,7 +58,8 @@ STATE = ("number", "position", "features", "rate", "seconds", "rows_all")
 class Progress:
     """How far a training is: `rows` and `position` in the pass `number` of `passes`, and the losses so far in it.
 
-    `loss` is the mean loss of rows before they were learned, `held_out` that of rows that are not; NaN without rows.
+    `loss` is the mean loss of rows before they were learned, `held_out` that of rows that are not, after those of
+    their block; NaN without rows.
     `note` is something that was decided, "" mostly.
     """
 
@@ -315,7 +316,7 @@ class StreamTraining:
                 self.sums = _Sums()
 
     def _learn(self, block: StreamedBlock) -> Iterator[Progress]:
-        """Predict the rows of a block, then train on those that are not held out; yield the progress."""
+        """Train on the rows of a block, then predict those that are held out; yield the progress."""
         count = len(block.labels)
         if count:
             if self.targets is None:
@@ -333,6 +334,11 @@ class StreamTraining:
             if self.features > self.learner.features:
                 self.learner = with_features(self.learner, _capacity(self.features, self.targets.width))
             x = assemble("csr", block.x.indptr, block.x.indices, block.x.data, (count, self.learner.features))
+            total = do_steps(self.learner, x, y, rows)
+            if not math.isfinite(total):
+                self._refuse_diverged()
+            self.sums.trained += total
+            self.sums.trained_rows += rows.size
             if rows_held.size:
                 part = gather_rows("csr", x, rows_held)
                 losses = losses_of(self.targets.kind, self.learner.scores(part), y[rows_held])
@@ -340,11 +346,6 @@ class StreamTraining:
                 self.sums.held_out_rows += rows_held.size
                 if not self.number:
                     self.sample.add(part, y[rows_held], hashes[rows_held] >> np.uint64(8))
-            total = do_steps(self.learner, x, y, rows)
-            if not math.isfinite(total):
-                self._refuse_diverged()
-            self.sums.trained += total
-            self.sums.trained_rows += rows.size
             self.sums.rows += count
         self.rows_all = max(self.rows_all, self.sums.rows)
         self.position = block.position
