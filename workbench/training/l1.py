@@ -141,7 +141,7 @@ class _Squared:
         """Write slopes, the negative gradient by scores [T]; return the loss, summed over the rows."""
         errors = self.targets - scores
         np.multiply(self.weights, errors, out=self.slopes)
-        return float(np.dot(self.slopes, errors)) / 2
+        return _inner(self.slopes, errors) / 2
 
     def dual(self) -> np.ndarray:
         """Return dual variables [T], which sum up to 0 with an intercept."""
@@ -163,7 +163,7 @@ class _Squared:
         """Return the linear and the quadratic part of the dual objective along `dual`."""
         is_counted = self.weights > 0
         squares = np.divide(dual, self.weights, out=np.zeros_like(dual), where=is_counted)
-        return float(np.dot(dual, self.targets)), float(np.dot(dual, squares))
+        return _inner(dual, self.targets), _inner(dual, squares)
 
 
 class _Logistic:
@@ -212,10 +212,15 @@ class _Logistic:
         return float(self.sums.sum())
 
 
+def _inner(a: np.ndarray, b: np.ndarray) -> float:
+    """Return the sum of a * b [n] on one thread: those of BLAS wait for each other for longer than they add."""
+    return float(np.einsum("i,i->", a, b))
+
+
 def _excess(pulled: np.ndarray, l1: float) -> float:
     """Return the sum of squares of what products [M] exceed the L1 penalty by."""
     over = np.maximum(np.abs(pulled) - l1, 0)
-    return float(np.dot(over, over))
+    return _inner(over, over)
 
 
 def compressed(
@@ -358,7 +363,8 @@ class L1Descent:
 
     def _penalty(self, weights: np.ndarray, l1: float, decay: float) -> float:
         """Return the penalty of some weights [M]."""
-        return l1 * float(np.abs(weights).sum()) + decay / 2 * float(np.dot(weights, weights))
+        penalty = l1 * float(np.abs(weights).sum())
+        return penalty + decay / 2 * _inner(weights, weights) if decay else penalty
 
     def _bound(self, dual: np.ndarray, pulled: np.ndarray, l1: float, decay: float) -> float:
         """Return a lower bound of the objective from dual variables [T] and their products [M] with the columns."""
@@ -448,7 +454,7 @@ class L1Descent:
         """Move to the Anderson extrapolation of the weights [K + 1, M] after the last sweeps, if that is lower."""
         curvature, pulls, sums, _, weights, shift = state
         steps = np.diff(history, axis=0)
-        products = steps @ steps.T
+        products = np.einsum("ij,kj->ik", steps, steps)
         products[np.diag_indices(len(products))] += 1e-10 * np.trace(products)
         try:
             shares = np.linalg.solve(products, np.ones(len(products)))
@@ -457,15 +463,15 @@ class L1Descent:
         if not abs(whole := shares.sum()) > 0:
             return
         own = history[-1]
-        new = (shares / whole) @ history[1:]
+        new = np.einsum("i,ij->j", shares / whole, history[1:])
         new = np.where(new * own > 0, new, 0.0)
         changes, moves = new - own, np.zeros_like(pulls)
         self.x.add_scores(columns, changes, moves)
-        fall = float(np.dot(changes, sums[columns])) / total if shift.size else 0.0
+        fall = _inner(changes, sums[columns]) / total if shift.size else 0.0
         centred = moves - fall if shift.size else moves
         bent = curvature * centred
-        linear = float(np.dot(pulls, centred)) + (float(shift[0]) * float(bent.sum()) if shift.size else 0.0)
-        change = float(np.dot(bent, centred)) / 2 - linear
+        linear = _inner(pulls, centred) + (float(shift[0]) * float(bent.sum()) if shift.size else 0.0)
+        change = _inner(bent, centred) / 2 - linear
         change += self._penalty(new, l1, decay) - self._penalty(own, l1, decay)
         if change < 0:
             weights[columns] = new
