@@ -1,18 +1,22 @@
 """Estimators with an L1 penalty: the weights of scikit-learn's ElasticNet and LogisticRegression, with exact zeros."""
 
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse
 from sklearn.base import clone
+from sklearn.datasets import dump_svmlight_file
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import ElasticNet, LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from typer.testing import CliRunner
 
 import workbench as wb
 from workbench.bridges.sklearn import SparseClassifier, SparseClassifierCV, SparseRegressor
 from workbench.bridges.sklearn_base import Estimator
+from workbench.command import cli
 
 OF_STEPS = (
     *("check_estimators_partial_fit_n_features", "check_n_features_in_after_fitting", "check_fit_score_takes_y"),
@@ -68,6 +72,21 @@ def test_several_classes_are_trained_one_against_the_rest() -> None:
     np.testing.assert_allclose(chances.sum(axis=1), 1)
     np.testing.assert_array_equal(many.classes_[chances.argmax(axis=1)], many.predict(x))
     assert not SparseClassifier(search=0).fit(x, y)._is_one_against_rest
+
+
+def test_a_saved_model_of_several_classes_has_the_probabilities_of_the_estimator(tmp_path: Path) -> None:
+    x, y = numbers(2)
+    y = np.digitize(y, np.quantile(y, [0.3, 0.7]))
+    ours = SparseClassifier(alpha=0.01, l1_ratio=1.0, tol=1e-8).fit(x, y)
+    ours.save(tmp_path / "kept")
+    kept = wb.load_model(tmp_path / "kept")
+    np.testing.assert_allclose(kept.predict_proba(x), ours.predict_proba(x), atol=1e-6)
+    rows, made = tmp_path / "rows.svm", tmp_path / "made"
+    dump_svmlight_file(x, y, str(rows))
+    options = ["--l1-ratio", "1", "--decay", "0.01", "--held-out", "0", "--save", str(made)]
+    done = CliRunner().invoke(cli.app, ["train", str(rows), *options])
+    assert done.exit_code == 0, done.output
+    np.testing.assert_allclose(wb.load_model(made).predict_proba(x), ours.predict_proba(x), atol=1e-3)
 
 
 def test_alpha_is_chosen_on_held_out_rows() -> None:

@@ -99,6 +99,7 @@ from workbench.bridges.sklearn_base import SHARED, Estimator
 from workbench.bridges.sklearn_inputs import rows_that_count
 from workbench.formats.arrays import dense_target
 from workbench.models import Model
+from workbench.models.softmax import log_sigmoids
 from workbench.settings import BY_NAME
 
 CONSTRAINTS: dict[str, list[Any]] = {
@@ -415,7 +416,7 @@ class _Classifier(ClassifierMixin, Estimator):
         """
         scores = self._scores(X)
         if scores.shape[1] > 1:
-            return shares_of_each(scores) if self._is_one_against_rest else ops.softmax(scores)
+            return ops.softmax(log_sigmoids(scores) if self._is_one_against_rest else scores)
         both = np.empty((len(scores), 2), scores.dtype)
         if scores.dtype == np.float32 and scores.flags.carray:  # of float64 NumPy's exp is the faster one
             write_probabilities(scores, both)
@@ -426,12 +427,6 @@ class _Classifier(ClassifierMixin, Estimator):
         np.reciprocal(inverse, out=both[:, 1])
         np.subtract(1, both[:, 1], out=both[:, 0])
         return both
-
-
-def shares_of_each(scores: np.ndarray) -> np.ndarray:
-    """Return the sigmoids of scores [rows, classes], each of a class against the rest, divided by their sum."""
-    chances = np.exp(-np.logaddexp(0, -scores))
-    return chances / np.maximum(chances.sum(axis=1, keepdims=True), np.finfo(scores.dtype).tiny)
 
 
 def _classes_of(y: np.ndarray) -> np.ndarray:

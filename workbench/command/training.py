@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,7 @@ from workbench.training.search import (
     why_no_search,
 )
 from workbench.training.setup import SetupError, complete_settings
-from workbench.training.trained import TrainedModel, refuse_taken, why_not_kept
+from workbench.training.trained import ONE_AGAINST_REST, TrainedModel, refuse_taken, why_not_kept
 from workbench.watching import watched_by
 
 SECONDS_SHOWN = 0.2
@@ -219,6 +219,8 @@ def _train(
     if gpu is not None:
         on_device: Any = run  # a training on a device, whose module is not imported here
         console.print(f"on {gpu.name} the arrays hold {format_size(on_device.bytes_device_held)}")
+    if l1_ratio and run.model.loss == "softmax":
+        return run, replace(problem.dataset, facts={**problem.dataset.facts, ONE_AGAINST_REST: True})
     return run, problem.dataset
 
 

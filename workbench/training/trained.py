@@ -40,6 +40,7 @@ from workbench.data.tables.frames import encode, is_frame
 from workbench.formats.compressed import with_native_order
 from workbench.json_text import Fields, are_whole, check_fields, is_object, is_optional, is_text, is_whole, parsed
 from workbench.models import Model
+from workbench.models.softmax import log_sigmoids
 from workbench.option_text import typed, worded
 from workbench.recommend import is_recommender
 from workbench.training.run import Run
@@ -60,7 +61,9 @@ LABEL_DTYPES = (
     "float64",
     "longdouble",
 )
-FACTS = ("fields", "implicit", LABEL_DTYPE)
+ONE_AGAINST_REST = "one_against_rest"
+"""Fact of a model whose score of each class is that of a logistic model of this class against the rest."""
+FACTS = ("fields", "implicit", LABEL_DTYPE, ONE_AGAINST_REST)
 """Facts of the data that a model may need to predict."""
 READ = ("reread", "features_kept", "features_before", "columns_kept")
 """Facts of the data that say how a file was read."""
@@ -92,6 +95,7 @@ SETUP: Fields = {
 FACTS_EXPECTED: Fields = {
     "fields": (are_whole, "a list of whole numbers"),
     LABEL_DTYPE: (lambda value: value in LABEL_DTYPES, "the name of a type of numbers"),
+    ONE_AGAINST_REST: (lambda value: value is True, "true"),
     "reread": (is_object, "an object"),
     "features_kept": (is_whole, "a whole number"),
     "features_before": _SIZE,
@@ -350,6 +354,8 @@ class TrainedModel:
             labels = Labels("classes", names, positive=names[1] if len(names) == 2 else None)
             if estimator.classes_.dtype.kind in "biuf":
                 facts[LABEL_DTYPE] = estimator.classes_.dtype.name
+        if getattr(estimator, "_is_one_against_rest", False):
+            facts[ONE_AGAINST_REST] = True
         x = scipy.sparse.csr_array((0, run.features), dtype=np.float32)
         y = np.zeros(0, np.int64 if labels.kind == "classes" else np.float64)
         stand_in = data.Dataset("model", x, y, labels, "the data trained on", "", facts=facts)
@@ -485,6 +491,7 @@ class TrainedModel:
             return np.hstack([1 - positive, positive])
         if self.model.target == "multilabel":
             return _sigmoid(scores)[:, : len(self.classes)]
+        scores = log_sigmoids(scores) if self.facts.get(ONE_AGAINST_REST) else scores
         return ops.softmax(scores)[:, : len(self.classes)]
 
     def _values(self, scores: np.ndarray) -> np.ndarray:
