@@ -11,7 +11,7 @@ framework below its own answer, and `wb.advise(X, y, framework="pytorch").breake
 
 **This is not your data.** Another shape, structure or machine has another break-even: `workbench advise` and
 `workbench sweep` measure yours. Times, methods and all details are in the
-[record](../../results/{machine}/bench-libraries.md).
+[record](../results/pages/{machine}/bench-libraries.md).
 """
 COLUMNS = ("operation", "release", "X", "break-even", "what differs besides")
 

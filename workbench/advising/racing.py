@@ -168,17 +168,17 @@ class Race:
         """The outcome in a sentence: who is faster, by how much, and how surely."""
         first, second = self.names[:2]
         ratio = self.ratio(second, first)
-        interval = f"{ratio.value:.3g} times (95 %: {ratio.low:.3g} to {ratio.high:.3g}, {ratio.rounds} rounds)"
+        bounds = f"(95 %: {ratio.low:.3g} to {ratio.high:.3g}, {ratio.rounds} rounds)"
         if ratio.low > 1:
-            return f"{first} is fastest: {second} takes {interval} as long."
+            return f"{first} is fastest: {second} takes {ratio.value:.3g} times {bounds} as long."
         if ratio.verdict == "level":
-            return f"{first} and {second} are equally fast: the ratio is {interval}."
+            return f"{first} and {second} are equally fast: the ratio is {ratio.value:.3g} {bounds}."
         more = (
             "Race again when other programs have ended."
             if self._busy > machine.DISTURBED
             else "A larger budget may decide."
         )
-        return f"Inconclusive: {second} takes {interval} as long as {first}. {more}"
+        return f"Inconclusive: the time of {second}, divided by that of {first}, is {ratio.value:.3g} {bounds}. {more}"
 
     @property
     def frame(self) -> pd.DataFrame:
