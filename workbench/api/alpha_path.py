@@ -82,7 +82,7 @@ def path(
 ) -> AlphaPath:
     """Train linear models with an L1 penalty for one alpha after the other, each from the weights before.
 
-    The objective is the mean of weight * loss plus alpha * (l1_ratio * sum|w| + (1 - l1_ratio) / 2 * |w|**2), that of
+    The objective is the mean of weight * loss plus alpha * (l1_ratio * sum|w| + (1 - l1_ratio) / 2 * sum w^2), that of
     `SparseClassifier` and `SparseRegressor` with `l1_ratio`. Each ends at a measured duality gap.
 
     Parameters

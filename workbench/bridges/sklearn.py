@@ -21,7 +21,7 @@ they come; others become float32 if that holds them, else float64.
 | alpha                 | None     | weight decay: of sgd, momentum, nesterov the penalty alpha / 2 * |w|^2;     |
 |                       |          | None: searched; or 0 with an optimizer, else sum of squares of a row / 1000 |
 | l1_ratio              | 0.0      | share of the L1 norm in the penalty of a linear model: above 0 it is         |
-|                       |          | alpha * (l1_ratio * sum|w| + (1 - l1_ratio) / 2 * |w|^2), and weights are 0 |
+|                       |          | alpha * (l1_ratio * sum|w| + (1 - l1_ratio) / 2 * sum w^2), weights are 0   |
 | options               | None     | further options of the optimizer by name                                    |
 | lazy                  | on       | rows of w that change: on: rows that a batch touches; off: all; exact: as    |
 |                       |          | off, rows catching up when they are next touched                            |

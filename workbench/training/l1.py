@@ -1,6 +1,6 @@
 """Linear models with an L1 penalty, by coordinate descent on working sets, for one alpha after the other.
 
-The objective is the mean over the rows of weight * loss + alpha * (l1_ratio * sum|w| + (1 - l1_ratio) / 2 * |w|**2),
+The objective is the mean over the rows of weight * loss + alpha * (l1_ratio * sum|w| + (1 - l1_ratio) / 2 * sum w^2),
 without a penalty of the intercept; the weights are those of the columns as they are given. That is scikit-learn's
 ElasticNet for the squared loss (half the squared error), and its LogisticRegression with C = 1 / (alpha * rows).
 
