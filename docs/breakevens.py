@@ -13,7 +13,7 @@ framework below its own answer, and `wb.advise(X, y, framework="pytorch").breake
 `workbench sweep` measure yours. Times, methods and all details are in the
 [record](../results/pages/{machine}/bench-libraries.md).
 """
-COLUMNS = ("operation", "release", "X", "break-even", "what differs besides")
+COLUMNS = ("operation", "release", "X", "break-even", "other differences")
 
 
 def page() -> str:

@@ -67,7 +67,7 @@ class Operation:
     """What a library does: `make(data)` returns (sparse call, dense call); pip calls the library `distribution`.
 
     Results are compared by the largest difference, relative to the largest result; `allowed` is the most. They are
-    arrays, sparse ones too. `note` says what of the sides differs besides how X is held.
+    arrays, sparse ones too. `note` says how the sides differ apart from the storage of X.
     """
 
     library: str
