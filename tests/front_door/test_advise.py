@@ -69,6 +69,7 @@ def predicted(data, tmp_path_factory):
 
     with pytest.MonkeyPatch.context() as patch, supervised_here():
         patch.setattr(advising, "SECONDS_START", 1e9)
+        patch.setattr(advising, "SECONDS_HERE", 1e9)
         return wb.advise(*data, budget=5, run=tmp_path_factory.mktemp("predicted") / "run")
 
 

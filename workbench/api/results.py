@@ -24,7 +24,8 @@ TEXT, LINE = "var(--jp-ui-font-color1, inherit)", "var(--jp-border-color2, #8884
 SHEET = f"""<style>
 .workbench-card {{ color: {TEXT}; max-width: 1000px; line-height: 1.45; }}
 .workbench-card table {{ border-collapse: collapse; color: inherit; }}
-.workbench-card th, .workbench-card td {{ text-align: left !important; padding: 3px 14px 3px 0; vertical-align: top;
+.workbench-card caption, .workbench-card th, .workbench-card td {{ text-align: left !important; vertical-align: top;
+  padding: 3px 14px 3px 0;
   background: transparent !important; border-bottom: 1px solid {LINE}; }}
 .workbench-card .scroll {{ overflow-x: auto; }}
 .workbench-card .verdict {{ font-size: 115%; margin: 4px 0; }}

@@ -151,9 +151,9 @@ class Estimator(BaseEstimator, ABC):
         Weight decay: of sgd, momentum and nesterov the penalty alpha / 2 times the sum of squared weights.
         None: searched; or 0 with an optimizer, else the mean sum of squares of a row / 1000.
     l1_ratio
-        Share of the L1 norm in the penalty alpha * (l1_ratio * sum|w| + (1 - l1_ratio) / 2 * sum w^2) of a linear model,
-        from 0 (L2) to 1 (L1, as the lasso). The weights of columns as they are given are penalised, the intercept is
-        not. Above 0 coordinate descent trains, of several classes each against the rest.
+        Share of the L1 norm in the penalty alpha * (l1_ratio * sum|w| + (1 - l1_ratio) / 2 * sum w^2) of a linear
+        model, from 0 (L2) to 1 (L1, as the lasso). The weights of columns as they are given are penalised, the
+        intercept is not. Above 0 coordinate descent trains, of several classes each against the rest.
     options
         Further options of the optimizer by name.
     model_options

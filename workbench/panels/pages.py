@@ -17,9 +17,6 @@ SIGNS = {"ok": "✓", "skipped": "–", "unsupported": "⊘", "failed": "✗", "
 SIGNS |= {"stopped": "■", "disturbed": "≈"}
 """Next to each status, so that colour is never the only sign."""
 
-LEFT = 'style="text-align: left"'
-"""Notebooks align tables to the right."""
-
 OUTDATED = "These results are of other settings."
 
 MOST_ROWS = 12
@@ -28,9 +25,9 @@ LONGEST = 160
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> str:
     """Return an HTML table of column titles and rows of texts, all escaped; `caption` "" for none."""
-    head = "".join(f'<th scope="col" {LEFT}>{html.escape(name)}</th>' for name in columns)
-    body = "".join(f"<tr>{''.join(f'<td {LEFT}>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    caption = f"<caption {LEFT}>{html.escape(caption)}</caption>" if caption else ""
+    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in columns)
+    body = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    caption = f"<caption>{html.escape(caption)}</caption>" if caption else ""
     return f'<div class="scroll"><table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
