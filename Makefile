@@ -54,7 +54,7 @@ docs: $(VENV)/docs
 	WORKBENCH_DOCS_EXECUTE=1 $(BIN)/python -m sphinx -W --keep-going -b html docs build/docs
 
 docs-quick: $(VENV)/docs
-	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
+	$(BIN)/python -m sphinx -j auto -W --keep-going -q -b html docs build/docs
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .

@@ -98,12 +98,17 @@ LOOPS = ("Numba", "project")
 """First words of candidates that compile a loop for each loss and way to hold rows."""
 
 
+def family_of(name):
+    """Return what the names of loops that are alike begin with, two parts; the name of another candidate."""
+    return tuple(name.split(",")[:2]) if name.startswith(LOOPS) else name
+
+
 def targets_of_training(case):
     """Return the targets of a case: each candidate, with each loss and on batches of one row and of several; of those
     that compile loops each candidate once, and these targets by all whose names begin with the same two parts together.
     """
     name, size = case["name"], case["size"]
-    of = tuple(name.split(",")[:2]) if name.startswith(LOOPS) else name
+    of = family_of(name)
     return {name, (of, size.split(",")[0]), (of, "one row" in size)}
 
 
@@ -134,6 +139,7 @@ def test_each_size_is_trained_by_both_sides_in_both_kinds():
         assert {(each.side, each.kind) for each in able} == set(itertools.product(training.SIDES, training.KINDS))
 
 
+@pytest.mark.covering(targets=lambda case: {family_of(case["name"])})
 @pytest.mark.parametrize("name", INSTALLED)
 def test_a_second_run_goes_on_from_the_first_one(name):
     competitor = competitors.get(name)

@@ -367,6 +367,8 @@ OWN = {
     "07_pytorch": lambda folder: {"path": _write_table(folder), "smoke": True},
 }  # fmt: skip
 """Parameters of each notebook that takes files, with files of the user's, of the kind that it takes."""
+LIKE_OTHERS = ("04_clicks",)
+"""Notebooks whose cells are as those of another: tables are read by 02, and sweeps are those of 03."""
 
 
 def test_every_notebook_that_takes_a_file_is_run_on_one():
@@ -379,7 +381,15 @@ def test_every_notebook_that_takes_a_file_is_run_on_one():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", [path for path in OTHERS if path.stem in OWN], ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=pytest.mark.exhaustive if path.stem in LIKE_OTHERS else ())
+        for path in OTHERS
+        if path.stem in OWN
+    ],
+    ids=lambda path: path.stem,
+)
 def test_papermill_runs_the_others_on_an_own_file_of_their_kind(here, execute, path):
     """Up to its gate; what compares gradients or graphs says no more that dense was not measured."""
     if missing := [name for name in sorted(needed(read(path))) if importlib.util.find_spec(name) is None]:
