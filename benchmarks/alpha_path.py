@@ -404,12 +404,14 @@ def page(found: list[dict], command: str) -> str:
         elif r.get("excess", 0) > ALLOWED:
             out.append(f"\n{r['side']}, {r['set']}, {r['loss']}: {r['excess']:.1e} above the minimum, left out.")
     loads = [record["load"] for record in found if "load" in record]
+    threads = sorted({record["threads"] for record in found if "threads" in record})
+    measured = [name for name in SETS if any(record.get("set") == name for record in found)]
+    only = "" if len(measured) == len(SETS) else "".join(f" --only {name}" for name in measured)
     out += [
         "",
         f"Load of the machine while it was measured: up to {max(loads, default=0):.1f}.",
         "",
-        f"`{command}`",
-        "",
+        *(f"`{command} --python PYTHON --threads {one}{only}`\n" for one in threads),
     ]
     return "\n".join(out)
 

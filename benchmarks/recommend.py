@@ -313,6 +313,17 @@ def ratios(found: list[dict]) -> list[dict[str, Any]]:
     return lines
 
 
+def _commands(found: list[dict], command: str) -> list[str]:
+    """Return the commands that measure the sets of the records, one for each number of threads and file of entries."""
+    pairs = {
+        (record["threads"], record["set"] if record["set"] not in SETS else "") for record in found if "set" in record
+    }
+    return [
+        f"{command} --python PYTHON --threads {threads}{f' --entries {name}.npz' if name else ''}"
+        for threads, name in sorted(pairs)
+    ]
+
+
 def page(found: list[dict], command: str) -> str:
     """Return the page of the records, in Markdown."""
     lines = ratios(found)
@@ -353,8 +364,7 @@ def page(found: list[dict], command: str) -> str:
         "",
         f"Load of the machine while it was measured: up to {max(loads, default=0):.1f}.",
         "",
-        f"`{command}`",
-        "",
+        *(f"`{one}`\n" for one in _commands(found, command)),
     ]
     return "\n".join(out)
 

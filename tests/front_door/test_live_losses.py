@@ -1,4 +1,4 @@
-"""Losses of `wb.train` while it runs: what is told, where it is shown, and that the training is the same with it."""
+"""Losses of `wb.train` while it runs: what is reported, where it is shown, and that the training stays the same."""
 
 import io
 import re
@@ -26,7 +26,7 @@ def at_once(monkeypatch):
         monkeypatch.setattr(shown, "seconds_between", 0.0)
 
 
-def told(*data, **parameters):
+def reports_of(*data, **parameters):
     reached = []
     with watched_by(reached.append):
         wb.train(*data, progress=False, **parameters)
@@ -49,17 +49,17 @@ def told(*data, **parameters):
     ],
 )
 def test_losses_are_told_of_each_way_to_train(y, parameters, stages, names):
-    reached = told(X, y, **parameters)
+    reached = reports_of(X, y, **parameters)
     assert {one.stage for one in reached} == stages
     assert {name for one in reached for name in one.losses} == names
     assert all(np.isfinite(value) for one in reached for value in one.losses.values())
 
 
 def test_each_epoch_is_told_with_its_loss_and_parts_of_long_ones_before(monkeypatch):
-    assert [one.done for one in told(X, CLASSES, **STEPS)] == [1, 2, 3, 4, 5]
+    assert [one.done for one in reports_of(X, CLASSES, **STEPS)] == [1, 2, 3, 4, 5]
     for name in ("SECONDS_CALL", "SECONDS_EPOCHS"):
         monkeypatch.setattr(f"workbench.training.epoch_calls.{name}", 1e-9)
-    parts = told(X, CLASSES, **{**STEPS, "batch_rows": 50})
+    parts = reports_of(X, CLASSES, **{**STEPS, "batch_rows": 50})
     assert [one.done for one in parts] == pytest.approx([k / 3 for k in range(1, 16)])
     assert parts[-1].losses["loss"] < parts[0].losses["loss"]
 
@@ -68,7 +68,7 @@ def test_each_epoch_is_told_with_its_loss_and_parts_of_long_ones_before(monkeypa
     "parameters", [{"search": 0}, {"random_state": 0}, {**STEPS, "model": "factorization_machine"}]
 )
 def test_losses_of_numbers_are_those_of_the_targets_as_they_came(parameters):
-    one, other = (told(X, times * NUMBERS, **parameters)[-1].losses for times in (1.0, 1000.0))
+    one, other = (reports_of(X, times * NUMBERS, **parameters)[-1].losses for times in (1.0, 1000.0))
     assert {name: value * 1e6 for name, value in one.items()} == pytest.approx(other, rel=0.5)
 
 
@@ -130,7 +130,7 @@ def test_a_notebook_has_one_line_of_output_which_is_empty_in_the_end(error, monk
 def test_streams_and_recommenders_are_told_too(tmp_path, capsys):
     path = tmp_path / "rows.txt"
     path.write_text("".join(f"{k % 2} {1 + k % 2}:1 3:1\n" for k in range(400)))
-    last = told(str(path), stream=True, passes=2)[-1]
+    last = reports_of(str(path), stream=True, passes=2)[-1]
     assert (last.stage, int(last.done), set(last.losses)) == ("pass 2, row", 400, {"loss", "held-out loss"})
-    reached = told(np.kron(np.eye(2), np.ones((9, 8))), model="als", iterations=3, factors=2, regularization=0.1)
+    reached = reports_of(np.kron(np.eye(2), np.ones((9, 8))), model="als", iterations=3, factors=2, regularization=0.1)
     assert [(one.stage, one.done, one.most) for one in reached][-3:] == [("iteration", k, 3) for k in (1, 2, 3)]

@@ -443,7 +443,7 @@ class Estimator(BaseEstimator, ABC):
         if other := [name for name in self.parameters_set() if name not in allowed]:
             raise ValueError(
                 f"l1_ratio={self.l1_ratio} is trained by coordinate descent, and {other[0]} is set, too.\n"
-                f'Leave {other[0]} out, or give l1_ratio=0; optimizer="ftrl" has options={{"l1": 1.0}} of its own.'
+                f'Leave {other[0]} out, or give l1_ratio=0; optimizer="ftrl" takes options={{"l1": 1.0}}.'
             )
         if why_no_search(learner.model.loss, learner.model.is_product, LEAST_ROWS):
             raise ValueError(

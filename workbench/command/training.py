@@ -77,7 +77,7 @@ def refuse_with_l1(ctx: typer.Context, stream: bool | None) -> None:
     if given:
         name = given[0].replace("_", "-")
         text = f"it is trained by coordinate descent on all rows, and --{name} is given, too. Leave one of the two out"
-        raise typer.BadParameter(f"{text}; --optimizer ftrl has an L1 penalty of its own.", param_hint="--l1-ratio")
+        raise typer.BadParameter(f"{text}; --optimizer ftrl has another L1 penalty.", param_hint="--l1-ratio")
 
 
 def settings_to_search(ctx: typer.Context, search: int | None) -> int | None:
