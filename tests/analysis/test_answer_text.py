@@ -211,6 +211,13 @@ def test_caveats_name_worse_models_dense_arrays_failures_and_hashed_columns():
     assert list(text_of(made.sweep(hashed=hashed)).caveats).count(hashed) == 1
 
 
+def test_what_there_was_no_time_for_is_no_failure():
+    rows = [made.failed(row, "skipped", "The time was out before it was measured.") for row in made.sweep()]
+    caveats = text_of(rows).caveats
+    assert any("There was no time to measure 12 of 12 configurations" in one for one in caveats)
+    assert not any("no result" in one or "skipped" in one for one in caveats)
+
+
 def test_a_ratio_in_a_column_is_an_interval_or_a_bound():
     ratio = Ratio(5.0, 4.0, 6.2, 4, 0, 0.99)
     contest = Contest(0.1, {}, {}, "sparse", ratio)

@@ -408,7 +408,7 @@ class _Advising:
             return
         if left < SECONDS_START * slowdown:
             seconds = SECONDS_UNPREDICTED * slowdown
-        self._run("Racing", self.candidates, seconds)
+        self._run("Comparing candidates", self.candidates, seconds)
 
     def _measure_here(self, seconds: float, slowdown: float) -> None:
         """Measure the likeliest sparse and dense candidate in this process, if `seconds` on a CPU so slow suffice.
@@ -445,7 +445,7 @@ class _Advising:
         if known.best is None:
             return
         if self.is_cut and (known.time.verdict == "inconclusive" or known.time.source == PREDICTED):
-            self._run("Racing on", self.candidates, self.clock.left)
+            self._run("Comparing candidates further", self.candidates, self.clock.left)
             return
         both = [row for row in (known.time.sparse, known.time.dense) if row is not None and row["status"] in NUMBERED]
         if not both:
@@ -455,7 +455,7 @@ class _Advising:
         seconds = self.clock.left - self.seconds_reserve - SECONDS_START
         around = self._affordable(self._places(known, both, named), seconds / max(each, 0.1))
         if around:
-            self._run("Looking around", [*self.candidates, *around], self.clock.left)
+            self._run("Trying another batch size or density", [*self.candidates, *around], self.clock.left)
 
     @staticmethod
     def _affordable(places: list[_Variation], trials: float) -> list[dict[str, Any]]:

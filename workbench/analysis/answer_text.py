@@ -49,6 +49,8 @@ from workbench.analysis.verdict_text import (
 
 SAMPLED = "batch from csr"
 """Operation by which data kept as CSR become dense batches, as the candidate's name says."""
+LEAST_DENSE = 1_000_000
+"""Bytes of a dense array from which on it is worth a caveat."""
 MOST_NAMED = 3
 """Densities that a sentence names; more are counted."""
 
@@ -279,6 +281,8 @@ def _warnings(group: Group, rows: Sequence[Record]) -> Iterator[str]:
                 key = letters[line_key(row)], str(one.get("op"))
                 sizes[key] = max(sizes.get(key, 0), one.get("bytes") or 0)
     for (letter, op), size in sizes.items():
+        if size < LEAST_DENSE:
+            continue
         yield f"{letter} makes a dense array of {format_bytes(size)}: {op.replace('standard update', 'dense update')}."
     yield from dict.fromkeys(row["hashed"] for row in rows if row.get("hashed"))
     kinds = Counter(kind for row in rows for kind in outliers.machine_state(row) if kind != outliers.OTHERS)
@@ -300,11 +304,19 @@ def _ends(row: Record, fair: Record) -> str:
 
 
 def _failures(rows: Sequence[Record]) -> Iterator[str]:
-    """Yield a sentence with the records without a result by status, each with a reason; none if all have one."""
+    """Yield a sentence with the records without a result by status, each with a reason; none if all have one.
+
+    Those that there was no time for have another sentence.
+    """
     lost: dict[str, list[str]] = {}
     for row in rows:
         if row["status"] not in configurations.NUMBERED:
             lost.setdefault(row["status"], []).append((row["reason"] or "no reason given").rstrip("."))
+    if unmeasured := len(lost.pop(configurations.UNMEASURED, ())):
+        yield (
+            f"There was no time to measure {unmeasured} of {format_count(len(rows), 'configuration')}; "
+            "without a measured time, a predicted one is compared."
+        )
     if lost:
         each = "; ".join(f"{len(reasons)} {status} ({reasons[0]})" for status, reasons in lost.items())
         count = sum(map(len, lost.values()))

@@ -205,6 +205,15 @@ def by_density(rows: Iterable[Record]) -> dict[float | None, list[Record]]:
     return group_by(rows, operator.itemgetter("density"))
 
 
+UNMEASURED = "skipped"
+"""Status of records for which there was no time; they may have predictions."""
+
+
+def status_text(status: str) -> str:
+    """Return a status as texts name it: "not measured" for `UNMEASURED`, others as they are."""
+    return "not measured" if status == UNMEASURED else status
+
+
 def failures(rows: Iterable[Record]) -> Counter:
     """Return a Counter of (status, reason) over the records without a result."""
     return Counter((row["status"], row["reason"] or "") for row in rows if row["status"] not in NUMBERED)

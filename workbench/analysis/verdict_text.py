@@ -191,4 +191,6 @@ def missing_reason(row: configurations.Record) -> str:
     """Return why a record has no number, such as "no memory: needs 12 GB" or "none: timeout"."""
     if row["bytes_needed"]:
         return f"no memory: needs {formatting.format_bytes(row['bytes_needed'], 2)}"
+    if row["status"] == configurations.UNMEASURED:
+        return configurations.status_text(row["status"])
     return "disturbed" if row["status"] == "disturbed" else f"none: {row['status']}"

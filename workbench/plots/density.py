@@ -105,7 +105,11 @@ def draw(frame: pd.DataFrame, figure: Figure, measure: str, label: str, group: s
     shown = Shown.of(frame, measure, group, candidates)
     if not style.drawable(shown.rows, measure):
         counts = Counter(row["status"] for row in shown.rows).most_common()
-        each = formatting.join_items(f"{count} {status}" for status, count in counts) if counts else "no configurations"
+        each = (
+            formatting.join_items(f"{count} {configurations.status_text(status)}" for status, count in counts)
+            if counts
+            else "no configurations"
+        )
         return message(figure, f"{style.nothing(f'has a {COLUMNS[measure]}').rstrip('.')}: {each}.")
     axes = figure.add_subplot()
     parts = [style.at(shown.rows, configurations.density_label(shown.rows[0]))] if shown.single else []

@@ -411,13 +411,17 @@ def nothing(what: str) -> str:
 def without(row: configurations.Record) -> str:
     """Return why a record has no bar, "no result: STATUS", with the bytes needed if known."""
     need = f", needs {formatting.format_bytes(row['bytes_needed'])}" if row["bytes_needed"] else ""
-    return f"no result: {row['status']}{need}"
+    return f"no result: {configurations.status_text(row['status'])}{need}"
 
 
 def count_lost(rows: Sequence[configurations.Record], lost: Sequence[configurations.Record]) -> str:
     """Return the part of a subtitle that counts failed records in `lost` by status, and the disturbed among `rows`."""
     failed = Counter(row["status"] for row in lost if row["status"] not in configurations.NUMBERED).most_common()
-    missing = f"no result: {formatting.join_items(f'{n} {status}' for status, n in failed)}" if failed else ""
+    missing = (
+        f"no result: {formatting.join_items(f'{n} {configurations.status_text(status)}' for status, n in failed)}"
+        if failed
+        else ""
+    )
     return "; ".join(filter(None, (count_disturbed(rows, "hollow"), missing)))
 
 

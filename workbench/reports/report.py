@@ -314,7 +314,7 @@ def _failures(groups: Sequence[configurations.Group]) -> Table:
             formatting.name_configuration(row),
             configurations.density_label(row),
             group.label,
-            row["status"],
+            configurations.status_text(row["status"]),
             (row["reason"] or "")[:400],
             formatting.format_bytes(row["bytes_needed"]) if row["bytes_needed"] else "",
         ]

@@ -58,7 +58,7 @@ def test_triplets_are_those_of_plain_python(tmp_path, name, time):
 def test_a_line_of_names_and_comments_before_it_are_no_row(tmp_path, first):
     check(load(tmp_path, text_of(PLAIN, ",", first)), PLAIN)
     check(load(tmp_path, text_of(PLAIN, ",", first), header=True), PLAIN)
-    with pytest.raises(DataError, match=r"r.txt:\d: '.*' is no finite number"):
+    with pytest.raises(DataError, match=r"r.txt:\d: column 3 is '.*'; expected a finite number"):
         load(tmp_path, text_of(PLAIN, ",", first), header=False)
 
 
@@ -155,10 +155,15 @@ def test_stars_can_be_classes(tmp_path):
 @pytest.mark.parametrize(
     ("text", "parameters", "message"),
     [
-        ("1 2 3\n1 3 x\n", {}, "r.txt:2: 'x' is no finite number"),
-        ("1 2 3\n\n1 3 nan\n", {}, "r.txt:3: 'nan' is no finite number"),
-        ("1,2,3\n1,3,1_0\n", {}, "r.txt:2: '1_0' is no finite number"),
-        ("1,2,3\n1,3,1e999\n", {}, "r.txt:2: '1e999' is no finite number"),
+        ("1 2 3\n1 3 x\n", {}, "r.txt:2: column 3 is 'x'; expected a finite number"),
+        ("1 2 3\n\n1 3 nan\n", {}, "r.txt:3: column 3 is 'nan'; expected a finite number"),
+        ("1,2,3\n1,3,1_0\n", {}, "r.txt:2: column 3 is '1_0'; expected a finite number"),
+        ("1,2,3\n1,3,1e999\n", {}, "r.txt:2: column 3 is '1e999'; expected a finite number"),
+        (
+            "viewer,film,title,score\n7,8,The Wolf,4.5\n",
+            {},
+            "(?s)r.txt:1: column 3 is 'title'; .* if column 4 is:\nType columns=\"user item other3 rating\"",
+        ),
         ("1\t2\t3\n1\t3\n", {"lists": False}, "r.txt:2: it has 2 columns, and the first row 3; .* parted by tab"),
         ("1\t2\t3\n1\t3\t4\t5\n", {"lists": False}, "r.txt:2: it has 4 columns, and the first row 3"),
         ("1,2,3\n,3,4\n", {}, "r.txt:2: a field is empty; all 3 columns hold something"),

@@ -207,7 +207,7 @@ def _read_columns(
     if is_header:
         layout = layout.without_header
     kinds = {place: "number" if name == "rating" else "text" for name, place in names.items() if name in COLUMNS}
-    read = separated.read_columns(path, layout, kinds)
+    read = separated.read_columns(path, layout, kinds, advice=lambda place: _advice_on_rating(layout, columns, place))
     user, item, ratings = read[names["user"]], read[names["item"]], read.get(names.get("rating", -1))
     pairs = Pairs(user.codes, item.codes, user.texts, item.texts, ratings, separated.place_of(path, layout))
     if is_header is not None:
@@ -216,6 +216,19 @@ def _read_columns(
         f"The first line is taken as a user {layout.first[names['user']]!r} and an item {layout.first[names['item']]!r}"
     )
     return pairs._replace(note=f"{taken}. As a header: {typed(header=True)}.")
+
+
+def _advice_on_rating(layout: Layout, columns: list[str], place: int) -> str:
+    """Return that the column with index `place` is read as the rating, and what to type if another one is.
+
+    If it has no number in the second row, the next column that has one may be.
+    """
+    seen = layout.second or layout.first
+    other = next((at for at in range(place, len(seen)) if separated.is_number(seen[at])), place)
+    if other == place:
+        return " It is read as the rating."
+    order = [*columns[:place], *(f"other{at + 1}" for at in range(place, other)), "rating"]
+    return f" It is read as the rating; if column {other + 1} is:\n{reader_option_advice(columns=' '.join(order))}"
 
 
 def _is_header(path: str | os.PathLike, layout: Layout, names: dict[str, int]) -> bool | None:

@@ -9,7 +9,7 @@ import itertools
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO, NamedTuple
 
@@ -101,14 +101,18 @@ def place_of(path: str | os.PathLike, layout: Layout, comments: bool = False) ->
 
 
 def read_columns(
-    path: str | os.PathLike, layout: Layout, kinds: Mapping[int, str], comments: bool = False
+    path: str | os.PathLike,
+    layout: Layout,
+    kinds: Mapping[int, str],
+    comments: bool = False,
+    advice: Callable[[int], str] = lambda place: "",
 ) -> dict[int, Any]:
     """Return {column index: values} of the columns in `kinds`, read with pandas.
 
     Kind "text" gives a `Column`, "whole" int64 [rows], "number" float64 [rows]. With `comments`, # ends a line. Raises
     DataError, with the line, for rows of another number of columns than the first, empty fields, and values that are
-    not finite or not whole. About a second and 100 MB per million rows of two text columns, a third of that for
-    numbers.
+    not finite or not whole; `advice(column index)` ends the message of such a value. About a second and 100 MB per
+    million rows of two text columns, a third of that for numbers.
     """
     from pandas.errors import ParserError  # half a second to import, and only these readers need it
 
@@ -119,21 +123,27 @@ def read_columns(
             raise DataError(_wrong_count(f"{path}:{found[1]}", int(found[2]), layout)) from None
         raise DataError(f"{path} cannot be read as columns: {error}") from None
     except (ValueError, OverflowError):
-        _refuse_first_error(path, layout, kinds, comments)
+        _refuse_first_error(path, layout, kinds, comments, advice)
         raise
     is_right = (
         "" not in column.texts if isinstance(column, Column) else np.isfinite(column).all()
         for column in columns.values()
     )
     if not all(is_right):
-        _refuse_first_error(path, layout, kinds, comments)
+        _refuse_first_error(path, layout, kinds, comments, advice)
     return columns
 
 
-def _refuse_first_error(path: str | os.PathLike, layout: Layout, kinds: Mapping[int, str], comments: bool) -> None:
+def _refuse_first_error(
+    path: str | os.PathLike,
+    layout: Layout,
+    kinds: Mapping[int, str],
+    comments: bool,
+    advice: Callable[[int], str],
+) -> None:
     """Raise DataError for the first line with a wrong number of fields, an empty one, or one not of its kind.
 
-    Returns if there is none.
+    Returns if there is none. `advice(column index)` ends the message of a value that is not of its kind.
     """
     for number, line in lines_of(path, layout, comments):
         held = fields(line.decode("utf-8"), layout.separator)
@@ -144,7 +154,8 @@ def _refuse_first_error(path: str | os.PathLike, layout: Layout, kinds: Mapping[
                 raise DataError(f"{path}:{number}: a field is empty; all {layout.columns} columns hold something.")
             if kind != "text" and not IS_KIND[kind](held[place]):
                 wanted = {"whole": "whole number below 2**63", "number": "finite number"}[kind]
-                raise DataError(f"{path}:{number}: {held[place][:40]!r} is no {wanted}.")
+                what = f"column {place + 1} is {held[place][:40]!r}; expected a {wanted}"
+                raise DataError(f"{path}:{number}: {what}.{advice(place)}")
 
 
 def is_number(text: str) -> bool:
