@@ -211,6 +211,24 @@ def test_caveats_name_worse_models_dense_arrays_failures_and_hashed_columns():
     assert list(text_of(made.sweep(hashed=hashed)).caveats).count(hashed) == 1
 
 
+@pytest.mark.parametrize("measured", ["csr", "dense"])
+def test_times_of_a_measured_and_a_predicted_side_have_the_ratio_that_is_said(measured):
+    lost = {"seconds_step": None, "seconds_first_step": None, "status": "stopped", "samples": None}
+    rows = [row | {"seconds_predicted": 2e-4 if row["format"] == "dense" else 1e-5} for row in swept(rounds=1)]
+    answer = answered([row if row["format"] == measured else row | lost for row in rows])
+    assert answer.time.source == PREDICTED
+    sparse, dense = (answer.seconds[side].value for side in ("sparse", "dense"))
+    assert dense / sparse == pytest.approx(answer.time.ratio.value)
+
+
+def test_a_trial_that_was_cut_off_with_samples_counts():
+    caveats = text_of([made.cut_off(row) for row in swept(rounds=1)]).caveats
+    assert any(
+        re.match(r"\d of \d configurations had too little time for all samples; those taken", one) for one in caveats
+    )
+    assert not any("no result" in one for one in caveats)
+
+
 def test_what_there_was_no_time_for_is_no_failure():
     rows = [made.failed(row, "skipped", "The time was out before it was measured.") for row in made.sweep()]
     caveats = text_of(rows).caveats

@@ -177,7 +177,7 @@ def cut_off(good: dict) -> dict:
     """The row that the same configuration writes if its time was out after some samples, which are kept."""
     return good | {
         "status": "timeout",
-        "reason": "Stopped after 9 s (limits.seconds_cell); kept are samples: 3, steps: 30.",
+        "reason": "Stopped after 9 s (limits.seconds_cell), with 3 samples of 30 steps.",
     }
 
 

@@ -106,7 +106,7 @@ def test_a_process_whose_own_time_is_out_ends_with_what_it_has():
     answers, _ = waiting(seconds_limit=0.0)
     row = answers.send(TURN)
     assert row["status"] == "timeout"
-    assert row["reason"] == "Stopped after 0 s (limits.seconds_cell); kept are samples: 1, steps: 1."
+    assert row["reason"] == "Stopped after 0 s (limits.seconds_cell), with 1 sample of 1 step."
     assert row["bytes_peak"] is not None
 
 

@@ -145,7 +145,7 @@ def test_a_trial_that_takes_too_long_is_a_timeout_row_and_the_sweep_goes_on(tmp_
 def test_a_trial_whose_time_is_out_keeps_the_samples_that_it_has():
     row = trial_row(seconds_limit=0.0, density=0.1)
     assert row["status"] == "timeout"
-    assert row["reason"] == "Stopped after 0 s (limits.seconds_cell); kept are samples: 1, steps: 1."
+    assert row["reason"] == "Stopped after 0 s (limits.seconds_cell), with 1 sample of 1 step."
     assert len(row["samples"]) == 1
     assert row["seconds_step"] > 0
     assert row["bytes_peak"] is not None
@@ -157,7 +157,7 @@ def test_a_training_whose_time_is_out_keeps_its_epochs(monkeypatch):
     row = trial_row(seconds_limit=9.0, density=0.1, epochs=5)
     assert (row["status"], row["reason"]) == (
         "timeout",
-        "Stopped after 9 s (limits.seconds_cell); kept are 2 of 5 epochs.",
+        "Stopped after 9 s (limits.seconds_cell), with 2 of 5 epochs.",
     )
     assert [point["epoch"] for point in row["quality_curve"]] == [1, 2]
     assert row["quality"] is not None

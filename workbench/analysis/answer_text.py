@@ -306,11 +306,17 @@ def _ends(row: Record, fair: Record) -> str:
 def _failures(rows: Sequence[Record]) -> Iterator[str]:
     """Yield a sentence with the records without a result by status, each with a reason; none if all have one.
 
-    Those that there was no time for have another sentence.
+    Those that there was too little time for have other sentences.
     """
     lost: dict[str, list[str]] = {}
+    cut = [row for row in rows if row["status"] == "timeout" and row["seconds_step"]]
+    if cut:
+        yield (
+            f"{len(cut)} of {format_count(len(rows), 'configuration')} had too little time for all samples; those "
+            f"taken count ({cut[0]['reason'].rstrip('.')})."
+        )
     for row in rows:
-        if row["status"] not in configurations.NUMBERED:
+        if row["status"] not in configurations.NUMBERED and row not in cut:
             lost.setdefault(row["status"], []).append((row["reason"] or "no reason given").rstrip("."))
     if unmeasured := len(lost.pop(configurations.UNMEASURED, ())):
         yield (

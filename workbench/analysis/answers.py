@@ -19,6 +19,7 @@ from workbench.analysis.breakeven import BreakEven, breakeven_of
 from workbench.analysis.compare import PREDICTED, Contest, barred_of_group, contests_of_group, fastest_predicted
 from workbench.analysis.configurations import Group, Record, once_per_frame
 from workbench.analysis.estimates import PREDICTION, TIME, estimate_of, posterior_of
+from workbench.analysis.formatting import invert_ratio
 from workbench.analysis.intervals import ONCE, Interval, interval_of
 from workbench.analysis.verdict_text import comparison_facts
 
@@ -71,9 +72,21 @@ class Answer:
 
     @property
     def seconds(self) -> dict[str, Interval | None]:
-        """Training time (s) of `epochs` epochs by side, "sparse" and "dense"; None if unknown."""
+        """Training time (s) of `epochs` epochs by side, "sparse" and "dense"; None if unknown.
+
+        If a predicted ratio is the answer and one side was measured, the other is that time and the ratio, so that the
+        three agree.
+        """
         sides = {"sparse": self.time.sparse, "dense": self.time.dense}
-        return {name: training_seconds(row, self.epochs) if row else None for name, row in sides.items()}
+        known = {name: training_seconds(row, self.epochs) if row else None for name, row in sides.items()}
+        measured = [name for name, row in sides.items() if row and interval_of(row, TIME)]
+        ratio, seconds = self.time.ratio, known.get(measured[0]) if len(measured) == 1 else None
+        if self.time.source != PREDICTED or ratio is None or seconds is None:
+            return known
+        of_other = ratio if measured == ["sparse"] else invert_ratio(ratio)
+        low, high = (seconds.value * end for end in (of_other.low, of_other.high))
+        other = Interval(seconds.value * of_other.value, low, high, ONCE)
+        return {name: seconds if name == measured[0] else other for name in sides}
 
     @property
     def asked(self) -> float | None:

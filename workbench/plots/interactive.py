@@ -33,6 +33,10 @@ DASHES = {"-": "solid", "--": "dash", ":": "dot", "-.": "dashdot"}
 SYMBOLS = {"o": "circle", "s": "square", "D": "diamond", "x": "x-thin", "v": "triangle-down", "^": "triangle-up"}
 WIDTH_OF_NAMES, CHARACTERS = 30, 95
 """Characters of a line of the names of bars, and of the subtitle."""
+HEIGHT, LINE_OF_LIST = 460, 20
+"""Height of a chart in pixels, and of a line of its list of names: a chart is higher if the list needs it."""
+MOST_TICKS = 8
+"""Ticks of a horizontal axis, next to which there is a list of names."""
 
 
 def describe(figure: Figure) -> dict[str, Any] | None:
@@ -48,16 +52,19 @@ def describe(figure: Figure) -> dict[str, Any] | None:
     data = list(_traces(axes))
     below = " ".join(text.get_text() for text in axes.texts if text.get_gid() == style.SUBTITLE).replace("\n", " ")
     lines = style.wrapped(below, CHARACTERS).split("\n")
+    top, bottom, listed = 52 + 14 * len(lines), 50, sum(trace["showlegend"] for trace in data)
+    room = top + bottom + LINE_OF_LIST * (listed + 1)
     layout: dict[str, Any] = {
         "title": {"text": "<br>".join(lines), "font": {"size": 11, "color": "#555555"}, "x": 0, "xanchor": "left",
                   "y": 1, "yanchor": "top", "pad": {"t": 18, "l": 4}},
-        "template": "none", "height": 460, "autosize": True, "hovermode": "closest", "barmode": "overlay",
-        "margin": {"l": 60, "r": 10, "t": 52 + 14 * len(lines), "b": 50}, "font": {"size": 13, "color": "#222222"},
+        "template": "none", "height": max(HEIGHT, room), "autosize": True, "hovermode": "closest", "barmode": "overlay",
+        "margin": {"l": 60, "r": 10, "t": top, "b": bottom}, "font": {"size": 13, "color": "#222222"},
         "paper_bgcolor": "#ffffff", "plot_bgcolor": "rgba(0,0,0,0)",
         "hoverlabel": {"bgcolor": "#ffffff", "bordercolor": "#888888", "font": {"color": "#222222"}},
-        "legend": {"itemclick": "toggle", "itemdoubleclick": "toggleothers", "bgcolor": "rgba(0,0,0,0)"},
+        "legend": {"itemclick": "toggle", "itemdoubleclick": "toggleothers", "bgcolor": "rgba(0,0,0,0)",
+                   "tracegroupgap": 0, "font": {"size": 12}},
         "xaxis": _axis(axes, axes.xaxis), "yaxis": _axis(axes, axes.yaxis),
-        "showlegend": sum(trace["showlegend"] for trace in data) > 1, **_scale_buttons(axes),
+        "showlegend": listed > 1, **_scale_buttons(axes),
     }  # fmt: skip
     return {"data": data, "layout": layout, "config": {"displaylogo": False}}
 
@@ -96,6 +103,7 @@ def _axis(axes: Axes, axis: Axis) -> dict[str, Any]:
     tell = marks.text_on_axis(axis)
     if is_log or tell not in UNITS:
         places = [float(at) for at in axis.get_majorticklocs() if min(low, high) <= at <= max(low, high)]
+        places = places[:: -(-len(places) // MOST_TICKS)] if axis is axes.xaxis and places else places
         shown |= {"tickmode": "array", "tickvals": places, "ticktext": [tell(at) for at in places]}
     return shown | UNITS.get(tell, {})
 

@@ -87,16 +87,16 @@ def save(figure: Figure, path: Path) -> None:
     atomic_files.write(path, _with_short_numbers(buffer.getvalue()))
 
 
-def _with_short_numbers(svg: str) -> str:
-    """Return an SVG whose coordinates have at most two decimals.
+def _with_short_numbers(svg: str, decimals: int = 2) -> str:
+    """Return an SVG whose coordinates have at most so many decimals, 1 or 2.
 
     >>> _with_short_numbers('<path d="M 0.123456 12.5 "/>')
     '<path d="M 0.12 12.5 "/>'
     """
     places = r'((?<= d=")[^"]*|(?<= x=")[^"]*|(?<= y=")[^"]*|(?<=translate\()[^)]*)'
     texts = re.split(places, svg)
-    pieces = re.split(r"(-?\d+\.\d{3,})", "\0".join(texts[1::2]))
-    pieces[1::2] = [f"{float(number):.2f}".rstrip("0").rstrip(".") for number in pieces[1::2]]
+    pieces = re.split(rf"(-?\d+\.\d{{{decimals + 1},}})", "\0".join(texts[1::2]))
+    pieces[1::2] = [f"{float(number):.{decimals}f}".rstrip("0").rstrip(".") for number in pieces[1::2]]
     texts[1::2] = "".join(pieces).split("\0")
     return "".join(texts)
 
@@ -122,17 +122,33 @@ def _svg_of(figure: Figure, place: str) -> str:
     return buffer.getvalue()
 
 
-def inline(figure: Figure, place: str, heading: str, sentence: str) -> Markup:
+FAMILY = "font-family: 'DejaVu Sans', 'Verdana', sans-serif"
+"""Style of each text that Matplotlib writes; an inline picture has it once."""
+
+
+def _shortened(svg: str) -> str:
+    """Return an SVG with one decimal, no line ends, no rotations by 0 and no font in each text: half of its size.
+
+    >>> _shortened('''<path d="M 0.123456 12.5 \\nL 2 3"/>\\n <text transform="rotate(-0 1 2)">a</text>''')
+    '<path d="M 0.1 12.5 L 2 3"/><text>a</text>'
+    """
+    text = re.sub(r' transform="rotate\(-0 [^"]*\)"', "", _with_short_numbers(svg, 1))
+    return re.sub(r">\s+<", "><", re.sub(r"(?<=[\d.])\s+(?=[A-Za-z])", " ", text)).replace(f"; {FAMILY}", "")
+
+
+def inline(figure: Figure, place: str, heading: str, sentence: str, has_tooltips: bool = True) -> Markup:
     """Return the figure as an <svg> element for a page with several: ids prefixed by `place`, tooltips added.
 
-    `heading` and `sentence` become its title and description for screen readers.
+    `heading` and `sentence` become its title and description for screen readers. It has tooltips unless an interactive
+    chart stands in its place.
     """
-    text = _with_short_numbers(_svg_of(figure, place))
-    text = re.sub(r"<!--.*?-->", "", text[text.index("<svg") :], flags=re.DOTALL)
+    text = _svg_of(figure, place)
+    text = _shortened(re.sub(r"<!--.*?-->", "", text[text.index("<svg") :], flags=re.DOTALL))
     used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', text))
     text = re.sub(r' id="([^"]*)"', lambda found: f' id="{place}-{found[1]}"' if found[1] in used else "", text)
     text = re.sub(r'(href="#|url\(#)', rf"\g<1>{place}-", text)
     start, rest = text[: text.rindex("</svg>")].split(">", 1)
-    named = f' class="chart" role="img" aria-labelledby="{place}-title {place}-desc"'
+    named = f' class="chart" style="{FAMILY}" role="img" aria-labelledby="{place}-title {place}-desc"'
     described = f'<title id="{place}-title">{escape(heading)}</title><desc id="{place}-desc">{escape(sentence)}</desc>'
-    return Markup(f"{start}{named}>{described}{rest}{tooltips(figure)}</svg>")
+    shapes = tooltips(figure) if has_tooltips else ""
+    return Markup(f"{start}{named}>{described}{rest}{shapes}</svg>")

@@ -1,12 +1,14 @@
 "use strict";
 // Draws charts that answer to the pointer in the place of their pictures, each when it comes into view.
 (async () => {
-  const packed = Uint8Array.from(atob(document.getElementById("plotly").textContent), (one) => one.charCodeAt(0));
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const unpacked = (id) => {
+    const packed = Uint8Array.from(atob(document.getElementById(id).textContent), (one) => one.charCodeAt(0));
+    return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+  };
   const script = document.createElement("script");
-  script.textContent = await new Response(stream).text();
+  script.textContent = await unpacked("plotly");
   document.head.append(script);
-  const charts = JSON.parse(document.getElementById("live").textContent);
+  const charts = JSON.parse(await unpacked("live"));
   const draw = (place) => {
     const { data, layout, config } = charts[place.dataset.chart];
     place.parentElement.classList.add("live-drawn");

@@ -275,11 +275,15 @@ def scripts(drawn: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     packed = {"plotly": "", "live": ""}
     if drawn:
         plotly = plotly_script()
-        packed["plotly"] = base64.b64encode(gzip.compress(plotly.encode(), mtime=0)).decode()
-        packed["live"] = json.dumps(drawn, allow_nan=False).replace("<", "\\u003c")
+        packed = {"plotly": _packed(plotly), "live": _packed(json.dumps(drawn, allow_nan=False))}
         texts.append(plotly)
     digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in texts]
     return packed | {"scripts": texts[: len(names)], "digests": digests}
+
+
+def _packed(text: str) -> str:
+    """Return the text packed by gzip, in letters that a page may have."""
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
 def plotly_script() -> str:
@@ -393,11 +397,11 @@ def _svg_chart(
     narrow = Figure(figsize=NARROW_INCHES)
     plots.draw(name, frame, narrow, **controls)
     narrow.set_figheight(_narrow_height(narrow))
-    svg = inline(figure, place, heading, sentence)
+    described = live.describe(figure) if is_interactive else None
     shown = {
-        "svg": svg,
+        "svg": inline(figure, place, heading, sentence, has_tooltips=described is None),
         "narrow": _narrow_svg(narrow, place, heading, sentence),
-        "live": live.describe(figure) if is_interactive else None,
+        "live": described,
     }
     return chart | {"id": place} | shown
 

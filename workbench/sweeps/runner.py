@@ -344,9 +344,10 @@ class Supervisor:
     def tell_budget_out(self) -> None:
         """Set `state.message` to say that the budget is out, which makes `is_ended` true; writes no file."""
         more = format_count(self.state.total_most - self.state.done, "more trial")
+        is_part = self.spec.limits.seconds_end is not None  # of what advice has, which is said there
+        seconds = "" if is_part else f" of {round(self.budget.most or 0.0, 1):,g} s"
         self.state.message = (
-            f"The budget of {round(self.budget.most or 0.0, 1):,g} s is spent; up to {more} narrow the intervals. "
-            "Start it again to go on."
+            f"The budget{seconds} is spent; up to {more} narrow the intervals. Start it again to go on."
         )
 
     def conclude(self, schedule: Schedule, is_cut: bool) -> None:

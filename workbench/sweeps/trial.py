@@ -21,6 +21,7 @@ import threadpoolctl
 from kernels import devices, threads
 from kernels._compat.library_internals import watched_compiling
 from kernels.devices import bytes_asked
+from kernels.registry import format_count
 from workbench import data, formats, models, optimizers, settings
 from workbench.data.labels import NO_LABELS
 from workbench.measure import child, environment, machine, memory
@@ -584,12 +585,12 @@ class _Trial:
         self.row |= timing.columns()
         if timing.sampler.is_cut:
             samples = timing.sampler.samples
-            raise self.out_of_time(f"samples: {len(samples.seconds)}, steps: {samples.steps}")
+            counts = format_count(len(samples.seconds), "sample"), format_count(samples.steps, "step")
+            raise self.out_of_time(" of ".join(counts))
 
     def out_of_time(self, reached: str) -> TrialEnded:
-        """Return (not raise) a TrialEnded of status "timeout"; `reached` is a phrase, such as "samples: 3"."""
-        limit = f"{self.seconds_limit:g} s (limits.seconds_cell)"
-        return TrialEnded("timeout", f"Stopped after {limit}; kept are {reached}.")
+        """Return (not raise) a TrialEnded of status "timeout"; `reached` is a phrase, such as "3 samples"."""
+        return TrialEnded("timeout", f"Stopped after {self.seconds_limit:.3g} s (limits.seconds_cell), with {reached}.")
 
     def seconds_left(self) -> float:
         """Return the seconds until 90 % of the time limit, when the trial should end; may be negative."""

@@ -92,6 +92,23 @@ def test_without_a_name_or_two_values_the_last_column_is_the_label(tmp_path):
     assert load(tmp_path / "t.csv").facts["guesses"][0].startswith("The label is the column 'c' (the last column).")
 
 
+@pytest.mark.parametrize(
+    "form", ["2026-{:02d}-03", "2026/{:02d}/3 10:00", "03.{:02d}.2026", "2026-{:02d}-03T10:00:00Z"]
+)
+def test_a_last_column_of_dates_is_no_label(tmp_path, form):
+    lines = "".join(f"{row % 4},{row % 3},{form.format(1 + row % 12)}\n" for row in range(300))
+    (tmp_path / "t.csv").write_text(f"a,b,seen\n{lines}")
+    assert data.guess_columns(tmp_path / "t.csv").label is None
+
+
+def test_a_column_of_several_values_is_not_said_to_be_rare_values(tmp_path):
+    lines = "".join(f"{row % 7}|{row % 11}|{row % 13}|{row % 17},{row % 2}\n" for row in range(1200))
+    (tmp_path / "t.csv").write_text(f"tags,y\n{lines}")
+    guesses = load(tmp_path / "t.csv").facts["guesses"]
+    assert any("holds several values a row" in one for one in guesses)
+    assert not any("most are seen once" in one for one in guesses)
+
+
 @pytest.mark.parametrize("name", ["user", "movieId", "item_id", "zip"])
 def test_whole_numbers_named_like_ids_are_categories(tmp_path, name):
     rows = "".join(f"{100 + 7 * (row % 50)},{row / 7:.3f},{row % 2}\n" for row in range(200))

@@ -98,10 +98,10 @@ _RATING_AT = re.compile(rb"([A-Za-z_-]*[0-9]\w*)([,;|\t])([A-Za-z_-]*[0-9]\w*)\2
 """User, item, a rating of few digits, and a time in seconds or milliseconds."""
 _LISTS = re.compile(rb"\S+:([ \t]+[0-9]+)+")
 RATING_HEADINGS = {
-    "user": ("user", "u", "reviewer", "customer"),
+    "user": (*("user", "u", "reviewer", "customer", "reader", "viewer", "listener", "visitor", "member", "player"),),
     "item": (
-        *("item", "i", "movie", "product", "business", "isbn", "book", "artist", "song", "track", "game", "anime"),
-        *("recipe", "asin", "venue", "poi", "title"),
+        *("item", "i", "movie", "film", "product", "business", "isbn", "book", "artist", "song", "track", "game"),
+        *("anime", "recipe", "asin", "venue", "poi", "title"),
     ),
     "rating": ("rating", "ratings", "score", "stars", "overall", "rate", "bookrating", "playcount", "plays", "weight"),
 }

@@ -226,6 +226,8 @@ TIME_NAME = re.compile(
     r"(?i)(^|[_\W])(time|timestamp|date|datetime|created|updated|when)(_?at)?$|[a-z](Time|Date|Timestamp)$"
 )
 """Names of columns that hold a time, which is no label."""
+DATE = r"^([0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2}[-/.][0-9]{4})([ T]|$)"
+"""Texts that are dates, which are no labels either."""
 FEW_LABELS = 100
 """Rows up to which each may have a class of its own."""
 ID_BY_NAME, ID_BY_VALUES = "whole numbers, an id by its name", "whole numbers of many values, as ids are"
@@ -416,8 +418,8 @@ def _label_of(names: Sequence[str], seen: Mapping[str, Seen], kinds: Mapping[str
     """Return (guessed label column, reason): by its name, else the only column of two values, else the last.
 
     `names` are those of all columns, of which lists are no candidates. Returns (None, "") for a table of a single
-    column, or if the last one would be taken but lacks values, is a time by its name or type, or text that differs in
-    most rows, as dates and names do.
+    column, or if the last one would be taken but lacks values, is a time by its name, type or values, or text that
+    differs in most rows, as names do.
     """
     names = [name for name in names if kinds.get(name) != LISTS]
     lower = {name.casefold(): name for name in reversed(names) if seen[name].present}
@@ -434,7 +436,8 @@ def _label_of(names: Sequence[str], seen: Mapping[str, Seen], kinds: Mapping[str
         return two[0], "the only column of two values"
     last = seen[names[-1]]
     is_different = last.rows > FEW_LABELS and not last.are_numbers and 2 * last.distinct > last.rows
-    if last.missing or is_different or TIME_NAME.search(names[-1]) or kinds.get(names[-1]) == TIME:
+    is_time = TIME_NAME.search(names[-1]) or kinds.get(names[-1]) == TIME or last.are_all(DATE)
+    if last.missing or is_different or is_time:
         return None, ""
     return names[-1], f"the last column; of two values are: {format_names(pairs)}" if pairs else "the last column"
 

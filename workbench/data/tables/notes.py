@@ -88,7 +88,8 @@ def _of_rare_values(columns: Columns) -> Iterator[str]:
     """
     for column in columns:
         found = column.found
-        if column.kind != "category" or found is None or found.rows < LEAST_ROWS:
+        is_several = column.encoding == "multi-hot"  # of which parts recur
+        if column.kind != "category" or is_several or found is None or found.rows < LEAST_ROWS:
             continue
         if found.distinct >= MOSTLY_ONCE * (found.rows - found.missing):
             many = f"{found.distinct:,} different values in {found.rows:,} rows"
