@@ -11,14 +11,15 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks import streamed
+from benchmarks import cluster_clicks, cluster_networks, streamed
 from workbench import formats
 from workbench.cluster.cost import (
     BYTES_ID,
@@ -34,8 +35,7 @@ from workbench.cluster.cost import (
 )
 from workbench.cluster.exchange import world
 from workbench.cluster.store import MpiStore
-from workbench.cluster.trainer import Job
-from workbench.cluster.training import command_of, train
+from workbench.cluster.training import TrainingError, job_of, messages
 from workbench.formats import RowSparse
 from workbench.kvstore import LazyRandomRows
 from workbench.optimizers import Updater
@@ -75,7 +75,9 @@ QUICK = Sizes(2000, 2, 1500, 128, 2000)
 SIZES = {"all": Sizes(), "quick": QUICK}
 
 
+WIDTHS = (1, WIDTH)
 PARTS = (*(f"bytes {features}" for features in TABLES), "predicted", *(f"step {count}" for count in PROCESSES))
+PARTS += ("exchange", *(f"clicks {width}" for width in WIDTHS), "networks")
 """What is measured in a process of its own each, by name."""
 
 
@@ -92,6 +94,13 @@ def measured(part: str, what: str, folder: Path) -> Iterator[Columns]:
         yield from _measure_bytes(int(number), SIZES[what])
     elif kind == "step":
         yield from _measure_step(int(number), folder, SIZES[what])
+    elif kind == "exchange":
+        yield _asked_of_ranks(kind)
+    elif kind == "clicks":
+        clicks = cluster_clicks.Clicks(int(number))
+        yield from cluster_clicks.epochs_of(clicks if what == "all" else clicks.reduced(), folder)
+    elif kind == "networks":
+        yield from _measure_networks(folder, SIZES[what])
     else:
         yield from _predict_here(SIZES[what])
 
@@ -103,12 +112,63 @@ def _name_of_bytes(features: int, sizes: Sizes) -> str:
 
 def _measure_bytes(features: int, sizes: Sizes) -> Iterator[Columns]:
     """Yield the columns of one byte measurement with `features` table rows, by two ranks that are started for it."""
-    launcher = command_of(Job({}, 2))[:3]
-    asked = json.dumps([features, asdict(sizes)])
-    done = subprocess.run(
-        [*launcher, sys.executable, "-m", "benchmarks.cluster", "rank", asked], stdout=subprocess.PIPE, check=True
-    )
-    yield json.loads(done.stdout)
+    yield _asked_of_ranks([features, asdict(sizes)])
+
+
+def _asked_of_ranks(what: Any) -> Columns:
+    """Return what rank 0 of two ranks on a core each prints when asked for `what`; see `main`."""
+    command = [*cluster_clicks.pinned(2), sys.executable, "-m", "benchmarks.cluster", "rank", json.dumps(what)]
+    return json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+
+
+TRIES = 200
+
+
+def exchange_of(communicator: Any) -> Columns:
+    """Time a pull and a push of `Sizes.active` rows by two ranks, and calls of the same bytes alone, in reused memory.
+
+    Medians of the slowest rank. Of the rows of a dense table of 10^6 x `WIDTH` each rank takes as many, at random; a
+    push does a step of sgd with the sums.
+    """
+    shared, features, count = MpiStore(communicator), TABLES[0], Sizes.active
+    shared.set_optimizer(Updater("sgd"))
+    shared.init("w", np.zeros((features, WIDTH), np.float32))
+    active = np.sort(np.random.default_rng(shared.trainer).choice(features, count, replace=False))
+    out = RowSparse(np.zeros((count, WIDTH), np.float32), active, (features, WIDTH))
+    gradient = RowSparse(np.ones((count, WIDTH), np.float32), active, (features, WIDTH))
+    counts = np.bincount(np.searchsorted(shared.held["w"].partition.borders[1:], active, "right"), minlength=2)
+    of_others = np.array(shared.exchange.gather(counts.tolist()))[:, shared.trainer]
+    numbers = [np.zeros(int(n.sum()), np.int32) for n in (counts, of_others)]
+    values = [np.zeros((int(n.sum()), WIDTH), np.float32) for n in (counts, of_others)]
+    each = [[n.tolist(), (n * WIDTH).tolist()] for n in (counts, of_others)]
+
+    def bare() -> None:
+        """Send numbers and get values back, then send numbers and values."""
+        for sent, received, arrays, kind in (
+            (0, 1, numbers, 0),
+            (1, 0, values, 1),
+            (0, 1, numbers, 0),
+            (0, 1, values, 1),
+        ):
+            communicator.Alltoallv([arrays[sent], each[sent][kind]], [arrays[received], each[received][kind]])
+
+    def both() -> None:
+        """Pull the rows and push their gradients."""
+        shared.pull_into({"w": out}, {"w": active})
+        shared.push("w", gradient)
+
+    seconds = {}
+    for name, call in (("seconds_bare", bare), ("seconds_step", both)):
+        times = []
+        for _ in range(TRIES):
+            shared.exchange.gather(None)
+            start = time.perf_counter()
+            call()
+            times.append(time.perf_counter() - start)
+        seconds[name] = max(shared.exchange.gather(statistics.median(times[TRIES // 4 :])))
+    record = {"part": "exchange", "is_measured": True, "machines": shared.trainers, "features": features}
+    record |= {"width": WIDTH, "touched": count, "ratio": seconds["seconds_step"] / seconds["seconds_bare"]}
+    return record | seconds | {"case": f"pull and push of {count} rows x {WIDTH}"}
 
 
 def bytes_of(communicator: Any, features: int, sizes: Sizes) -> Columns:
@@ -148,14 +208,41 @@ def _measure_step(processes: int, folder: Path, sizes: Sizes) -> Iterator[Column
 
     Trains from the start, without checkpoints; the first third of the steps is left out.
     """
-    messages: list[Mapping[str, Any]] = []
-    settings = {name: value for name, value in sizes.configuration.model_dump(mode="json").items() if value is not None}
-    where = folder / f"steps-{processes}-{time.time_ns()}"  # never one that goes on from a checkpoint
-    train(settings, processes, where, tell=messages.append, threads=1, steps_saved=0)
-    seconds = [said["seconds"] for said in messages if "step" in said]
-    late = seconds[len(seconds) // 3 :]  # the first ones load code, and draw rows
     known = _step(sizes, processes, True, threads_of(sizes.configuration))
-    yield known | {"seconds_step": statistics.median(late), "case": sizes.name_of(processes, "measured")}
+    seconds = _seconds_of_step(processes, folder, sizes)
+    yield known | {"seconds_step": seconds, "case": sizes.name_of(processes, "measured")}
+
+
+def _seconds_of_step(processes: int, folder: Path, sizes: Sizes, launcher: Sequence[str] = ()) -> float:
+    """Return the median seconds of a step of a training by `processes` ranks that `launcher` starts."""
+    settings = {name: value for name, value in sizes.configuration.model_dump(mode="json").items() if value is not None}
+    job = job_of(settings, processes, folder, threads=1, steps_saved=0)
+    with closing(messages(job, folder / f"steps-{processes}", launcher)) as told:
+        seconds = [said["seconds"] for said in told if "step" in said]
+    return statistics.median(seconds[len(seconds) // 3 :])  # the first ones load code, and draw rows
+
+
+def _measure_networks(folder: Path, sizes: Sizes) -> Iterator[Columns]:
+    """Yield a record of a step of two ranks over each network between namespaces, measured and predicted."""
+    if reason := cluster_networks.why_not():
+        yield {"part": "network", "case": "networks", "status": "skipped", "reason": reason}
+        return
+    active = active_rows_by(sizes)
+    work, speeds = Work(sizes.batch_rows, active, 4 * WIDTH), fit_step_times(sizes.configuration, active)
+    for link in cluster_networks.LINKS:
+        record = _step(sizes, 2, True, None) | {"part": "network", "case": f"2 ranks over {link.name}"}
+        record |= {"gbits": link.gbits, "seconds_delay": link.delay}
+        try:
+            with cluster_networks.linked(link, folder / "namespaces") as launcher:
+                network = cluster_networks.measure_network(launcher)
+                seconds = _seconds_of_step(2, folder, sizes, launcher)
+        except (RuntimeError, TrainingError, subprocess.CalledProcessError) as error:
+            yield record | {"status": "failed", "reason": str(error)}
+            continue
+        one, two = predict(work, speeds, network, (1, 2))
+        record |= {"seconds_step": seconds, "seconds_predicted": two.seconds, "ratio": seconds / two.seconds}
+        record |= {"seconds_alone": one.seconds, "bytes_moved": two.bytes_moved}
+        yield record | {"latency": network.latency, "bytes_second": network.bytes_second}
 
 
 def _step(sizes: Sizes, machines: int, is_measured: bool, cores: int | None) -> Columns:
@@ -213,8 +300,13 @@ def main() -> None:
     With `rank [FEATURES, SIZES]` instead, measure bytes as a rank of an MPI job; rank 0 prints the record.
     """
     if sys.argv[1] == "rank":
-        communicator, (features, sizes) = world(), json.loads(sys.argv[2])
-        record = bytes_of(communicator, features, Sizes(**sizes))
+        communicator, asked = world(), json.loads(sys.argv[2])
+        if asked == "network":
+            record = cluster_networks.network_of(communicator)
+        elif asked == "exchange":
+            record = exchange_of(communicator)
+        else:
+            record = bytes_of(communicator, asked[0], Sizes(**asked[1]))
         if not communicator.rank:
             print(json.dumps(record))
         return

@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from benchmarks import cluster, tables
+from benchmarks import cluster_clicks as clicks
 from benchmarks.compare import Target
 from benchmarks.contest import Record
 from benchmarks.harness import Run, Suite
@@ -25,7 +26,13 @@ from workbench.sweeps.spec import Configuration, roots_of
 ROOTS = frozenset({"benchmarks.cluster", "workbench.cluster.training"})
 """Modules that what is measured starts from."""
 PROGRAM = (sys.executable, "-m", "benchmarks.cluster")
-MOST_RATIO, MOST_TABLES_APART = 1.1, 1.001
+MOST_RATIO, MOST_TABLES_APART = 1.05, 1.001
+MOST_SECONDS, MOST_TIMES_BARE = 5e-4, 1.5
+"""Wanted of a pull and a push: seconds, and times those of the calls alone."""
+LEAST_FASTER, LEAST_PYTORCH, MOST_LOSS = 1.6, 5.0, 1e-3
+"""Wanted of an epoch by two processes: times as fast as by one, as two of PyTorch; how much larger its loss may be."""
+MOST_ERROR = 0.2
+"""Wanted: relative error of the predicted time of a step over a network."""
 """Wanted: bytes of a step over those of numbers and values of the active rows; between tables of different sizes."""
 PREDICTED, MEASURED = "#0072B2", "#D55E00"
 
@@ -43,8 +50,9 @@ class Part:
 
 
 def measure(run: Run, streamed: int = 0) -> Iterator[Record]:
-    """Count the bytes of a step on large tables, time it with 1, 2 and 4 processes, predict it for 256 machines.
+    """Count the bytes of a step on large tables, time steps and epochs by several processes, predict 256 machines.
 
+    Each part is a case, so that parts can be measured one by one into one folder. `networks` needs root.
     Records, page, logs and generated rows are in the folder of --results. Exit status: 130 after Ctrl-C.
 
     Parameters
@@ -56,6 +64,7 @@ def measure(run: Run, streamed: int = 0) -> Iterator[Record]:
     Examples
     --------
     python -m benchmarks cluster --quick
+    python -m benchmarks cluster --case "clicks 1" --case exchange
     python -m benchmarks cluster --streamed 8000000
     """
     sizes = str(streamed or ("quick" if run.quick else "all"))
@@ -127,7 +136,67 @@ def list_targets(records: Sequence[Record]) -> list[Target]:
         apart = max(each) / min(each)
         text = "bytes of a touched row, largest over smallest of these tables"
         found.append(Target(text, f"≤ {MOST_TABLES_APART:g}", f"{apart:.5f}", apart <= MOST_TABLES_APART))
+    if records:
+        found += [target for row in good(records, "exchange") for target in _exchange_targets(row)]
+        found += [target for ways in epochs_by_width(records).values() for target in _epoch_targets(ways)]
+        found += [_network_target(row) for row in good(records, "network")]
     return found + [_memory_target(row) for row in (newest(records, "rows") if records else [])]
+
+
+def good(records: Sequence[Record], part: str) -> list[Record]:
+    """Return the newest records of a part that were measured."""
+    return [row for row in newest(records, part) if row["status"] == "ok"]
+
+
+def epochs_by_width(records: Sequence[Record]) -> dict[int, dict[str, Record]]:
+    """Return the newest epochs of clicks by N and way, of the most rows that were trained on."""
+    rows = good(records, "clicks")
+    most = max((row["rows_trained"] for row in rows), default=0)
+    found: dict[int, dict[str, Record]] = {}
+    for row in rows:
+        if row["rows_trained"] == most:
+            found.setdefault(row["width"], {})[row["way"]] = row
+    return found
+
+
+def _exchange_targets(row: Record) -> list[Target]:
+    """Return the targets on the time of a pull and a push."""
+    seconds, ratio = row["seconds_step"], row["ratio"]
+    return [
+        Target(row["case"], f"≤ {format_seconds(MOST_SECONDS)}", format_seconds(seconds), seconds <= MOST_SECONDS),
+        Target("the same, times the calls alone", f"≤ {MOST_TIMES_BARE:g}", f"{ratio:.2f}", ratio <= MOST_TIMES_BARE),
+    ]
+
+
+def _epoch_targets(ways: Mapping[str, Record]) -> list[Target]:
+    """Return the targets on epochs of clicks of one N, of the ways that were measured."""
+    one, pytorch, found = ways.get(clicks.ONE), ways.get(clicks.PYTORCH), []
+    two = [ways[name] for name in (clicks.BY_STEP, clicks.LOCAL) if name in ways]
+    if not two:
+        return []
+    best, what = min(two, key=lambda row: row["seconds_epoch"]), f"epoch of clicks, N = {two[0]['width']}"
+    if one is not None:
+        times = one["seconds_epoch"] / best["seconds_epoch"]
+        name = f"{what}, two processes against one ({best['way']})"
+        found.append(Target(name, f"≥ {LEAST_FASTER:g} x faster", f"{times:.2f} x", times >= LEAST_FASTER))
+        for row in two:
+            more = row["loss"] / one["loss"] - 1
+            name = f"{what}, loss of {row['way']} against one process"
+            found.append(Target(name, f"≤ {MOST_LOSS:.1%} larger", f"{more:+.2%}", more <= MOST_LOSS))
+    if pytorch is not None:
+        for row in two:
+            times = pytorch["seconds_epoch"] / row["seconds_epoch"]
+            name = f"{what}, {row['way']} against PyTorch"
+            found.append(Target(name, f"≥ {LEAST_PYTORCH:g} x faster", f"{times:.1f} x", times >= LEAST_PYTORCH))
+    return found
+
+
+def _network_target(row: Record) -> Target:
+    """Return the target on the prediction of a step over a network."""
+    error = 1 / row["ratio"] - 1
+    return Target(
+        f"step of {row['case']}, predicted", f"within {MOST_ERROR:.0%}", f"{error:+.0%}", abs(error) <= MOST_ERROR
+    )
 
 
 def _memory_target(row: Record) -> Target:
@@ -219,6 +288,38 @@ def page(records: Sequence[Record]) -> Page:
         for row in known
         if row["part"] == "rows"
     ]
+    rows_of_epochs = [
+        [
+            f"{row['width']}",
+            row["way"],
+            str(row["sync_every"]),
+            *(shown(row["seconds_epoch"]), f"{row['loss']:.5f}", f"{row['quality']:.4f}"),
+        ]
+        for ways in epochs_by_width(records).values()
+        for row in ways.values()
+    ]
+    rows_of_networks = [
+        [
+            row["case"].removeprefix("2 ranks over "),
+            *(shown(row["latency"]), f"{format_bytes(row['bytes_second'])}/s"),
+            *(shown(row[name]) for name in ("seconds_step", "seconds_predicted", "seconds_alone")),
+        ]
+        for row in good(records, "network")
+    ]
+    rows_of_exchange = [
+        [row["case"], shown(row["seconds_step"]), shown(row["seconds_bare"]), f"{row['ratio']:.2f}"]
+        for row in good(records, "exchange")
+    ]
+    of_epochs = ("N", "trained by", "batches between synchronisations", "an epoch", "loss", "AUC or accuracy")
+    of_networks = (
+        "network",
+        "an empty call",
+        "bytes a second",
+        "step, measured",
+        "predicted",
+        "by one process, predicted",
+    )
+    of_exchange = ("two ranks", "seconds", "the calls alone", "ratio")
     columns = ("rows of the table", "touched a step", "bytes a step", "numbers and values", "ratio", "rows made")
     times = ("machines", "predicted", "of it messages", "of it waiting", "bytes moved")
     both = ("processes here: measured", "predicted", "measured / predicted")
@@ -229,7 +330,10 @@ def page(records: Sequence[Record]) -> Page:
         list_targets(records),
         [
             Section("Bytes of a step", columns, rows_of_bytes, texts["bytes"]),
+            Section("A pull and a push", of_exchange, rows_of_exchange, texts["exchange"]),
+            Section("An epoch of clicks", of_epochs, rows_of_epochs, texts["clicks"]),
             Section("Time of a step", (*times, *both), rows_of_steps, texts["steps"], (), "cluster-steps.svg", draws),
+            Section("A step over a network", of_networks, rows_of_networks, texts["networks"]),
             Section("More rows than memory", names, rows_streamed, texts["rows"]),
         ],
     )

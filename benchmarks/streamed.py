@@ -37,10 +37,11 @@ def borders(features: int) -> np.ndarray:
     return np.concatenate([[0], ends])
 
 
-def blocks(rows: int, features: int, seed: int) -> Iterator[data.RowBlock]:
+def blocks(rows: int, features: int, seed: int, classes: int = 2) -> Iterator[data.RowBlock]:
     """Yield generated rows as blocks of up to `BLOCK_ROWS`: x csr float32 `[rows, features]` with ones, labels int64.
 
-    Each row has one entry in each of `FIELDS` fields; a block depends on `seed` and its index only.
+    Each row has one entry in each of `FIELDS` fields; a block depends on `seed` and its index only. Labels are 0 to
+    `classes` - 1, by the sum of a row's weights and logistic noise.
     """
     starts = borders(features)
     weights = LazyRandomRows((features, 1), "float32", "normal", 0.5, seed, "click weights")
@@ -50,20 +51,23 @@ def blocks(rows: int, features: int, seed: int) -> Iterator[data.RowBlock]:
         columns = (starts[:-1] + places).reshape(-1)
         unique, inverse = np.unique(columns, return_inverse=True)
         scores = weights.rows(unique)[inverse, 0].reshape(count, FIELDS).sum(axis=1)
-        labels = (made.random(count) < 1 / (1 + np.exp(-(scores - 1)))).astype(np.int64)
+        noise = made.random(count)
+        labels = np.floor(classes / (1 + noise / (1 - noise) * np.exp(1 - scores))).astype(np.int64)
+        np.minimum(labels, classes - 1, out=labels)
         indptr = np.arange(0, count * FIELDS + 1, FIELDS, dtype=np.int32)
         values = np.ones(columns.size, np.float32)
         x = assemble("csr", indptr, columns.astype(np.int32), values, (count, features))
         yield data.RowBlock(x, labels)
 
 
-def write(folder: Path, rows: int, features: int = 10**6, seed: int = 0) -> int:
+def write(folder: Path, rows: int, features: int = 10**6, seed: int = 0, classes: int = 2) -> int:
     """Write generated rows into the folder as a stored data set, unless it exists; return the bytes of its files.
 
-    Click-like data of `features` columns by `seed`. Files have no values, which are all 1: in memory rows take more.
+    Click-like data of `features` columns and `classes` by `seed`. Files have no values, which are all 1: in memory rows
+    take more.
     """
     if not folder.exists():
-        named = data.RowBlocks(blocks(rows, features, seed), "clicks", "generated", "none", features)
+        named = data.RowBlocks(blocks(rows, features, seed, classes), "clicks", "generated", "none", features)
         data.convert(named, folder, kind="classes")
     return sum(path.stat().st_size for path in folder.rglob("*.npy"))
 

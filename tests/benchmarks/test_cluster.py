@@ -7,6 +7,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from benchmarks import cluster as bench
+from benchmarks import cluster_clicks as clicks
+from benchmarks import cluster_networks as networks
 from benchmarks import cluster_suite as suite
 from benchmarks import streamed, tables
 from benchmarks.harness import Run
@@ -34,6 +36,16 @@ STEPS = [step(1, 4e-3), step(2, 3e-3), step(4, 6e-3), step(2, 5e-3, "predicted h
 BYTES = {"part": "bytes", "features": 10**6, "touched": 100.0, "bytes_moved": 13700.0, "bytes_least": 13600.0}
 BYTES |= {"ratio": 13700 / 13600, "rows_made": 500}
 ROWS = {"part": "rows", "bytes_data": 2 * 2**30, "bytes_limit": 2**30, "seconds_made": 60.0, "seconds_all": 90.0}
+PULL = {"part": "exchange", "case": "pull", "seconds_step": 4e-4, "ratio": 2.0, "seconds_bare": 2e-4}
+NETWORK = {"part": "network", "case": "2 ranks over 1 Gbit/s", "ratio": 1.1, "seconds_step": 0.011, "latency": 1e-4}
+NETWORK |= {"seconds_predicted": 0.01, "seconds_alone": 0.02, "bytes_second": 1e8}
+
+
+def epoch(way: str, seconds: float, loss: float) -> dict:
+    known = {"part": "clicks", "width": 16, "rows_trained": 1000, "sync_every": 1, "quality": 0.8, "way": way}
+    return made(case=way, seconds_epoch=seconds, loss=loss, **known)
+
+
 STREAMED = ROWS | {"case": "10000000 rows streamed", "is_held": False, "rows_trained": 800}
 STREAMED |= {"bytes_resident": 2**29, "bytes_asked": 2**29}
 HELD = ROWS | {"case": "h", "is_held": True, "status": "memory", "reason": "MemoryError: no"}
@@ -65,6 +77,11 @@ def test_of_rows_with_one_name_the_later_counts_and_other_machines_do_not():
         ([made(**STREAMED), made(**HELD)], [True, True]),
         ([made(**STREAMED | {"bytes_resident": 2**31}), made(**HELD | {"status": "ok"})], [False, False]),
         ([made(**STREAMED | {"status": "memory", "reason": "MemoryError: no"})], [False]),
+        ([made(**PULL), made(**NETWORK), made(**NETWORK | {"case": "2", "ratio": 1.3})], [True, False, True, False]),
+        ([epoch(clicks.ONE, 2.0, 0.5), epoch(clicks.LOCAL, 1.0, 0.4)], [True, True]),
+        ([epoch(clicks.ONE, 2.0, 0.5), epoch(clicks.BY_STEP, 3.0, 0.51)], [False, False]),
+        ([epoch(clicks.LOCAL, 1.0, 0.5), epoch(clicks.PYTORCH, 6.0, 0.5)], [True]),
+        ([made(**NETWORK | {"status": "skipped", "reason": "needs root"})], []),
     ],
 )
 def test_the_page_says_what_was_wanted_and_whether_it_came(tmp_path, rows, met):
@@ -90,6 +107,40 @@ def test_each_part_is_measured_once_in_a_process_and_one_that_fails_has_a_record
         assert len(run.records) == count
     (failed,) = {one["reason"] for one in run.records if one["status"] == "failed"}
     assert failed.startswith("The measuring ended with status 1; its logs are in")
+
+
+def test_a_link_has_a_name_and_who_may_make_no_namespaces_is_told_why(monkeypatch):
+    assert [link.name for link in networks.LINKS][:2] == ["no limit", "10 Gbit/s"]
+    assert networks.Link(1.0, 0.5e-3).name == "1 Gbit/s, 0.5 ms"
+    monkeypatch.setattr(networks.shutil, "which", lambda name: None if name == "tc" else name)
+    assert networks.why_not() == "Network namespaces need tc, which is not installed."
+    monkeypatch.undo()
+    monkeypatch.setattr(networks.shutil, "which", lambda name: name)
+    monkeypatch.setattr(networks.os, "geteuid", lambda: 1000)
+    assert "need root" in networks.why_not()
+    (row,) = bench.measured("networks", "quick", None)
+    assert (row["status"], row["reason"]) == ("skipped", networks.why_not())
+
+
+def test_a_pull_and_a_push_are_compared_with_the_calls_alone(monkeypatch):
+    monkeypatch.setattr(bench, "TRIES", 8)
+    first, second = on_ranks(2, bench.exchange_of)
+    assert first == second
+    assert first["ratio"] == first["seconds_step"] / first["seconds_bare"] > 0
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("width", [1, 16])
+def test_epochs_of_clicks_have_the_loss_of_one_process(width, tmp_path):
+    pytest.importorskip("mpi4py", reason="needs MPI: the extra mpi")
+    few, ways = clicks.Clicks(width).reduced(), {}
+    for row in clicks.epochs_of(few, tmp_path):
+        ways[row["way"]] = row
+        assert row.get("status") in (None, "skipped"), row["reason"]
+    assert ways[clicks.BY_STEP]["loss"] == pytest.approx(ways[clicks.ONE]["loss"], rel=0.01)
+    assert ways[clicks.LOCAL]["loss"] == pytest.approx(ways[clicks.ONE]["loss"], rel=0.1)
+    if "status" not in (pytorch := ways[clicks.PYTORCH]):
+        assert pytorch["loss"] == pytest.approx(ways[clicks.BY_STEP]["loss"], rel=1e-4)
 
 
 def test_steps_are_predicted_for_machines_and_for_processes_here():

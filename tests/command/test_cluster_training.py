@@ -68,6 +68,13 @@ def test_the_commands_for_other_machines_are_printed(told, monkeypatch):
     assert all("-m workbench.cluster.training" in line for line in (here, hosts, slurm))
 
 
+def test_the_batches_between_two_synchronisations_are_those_of_the_job(told):
+    code, shown = told([], None, "--trainers", "2", "--sync-every", "4", "--optimizer", "sgd", "--dry-run")
+    assert (code, '"sync_every": 4' in shown) == (0, True)
+    code, shown = told([], None, "--sync-every", "4")
+    assert (code, "Give --trainers." in " ".join(shown.replace("│", "").split())) == (exit_codes.WRONG_INPUT, True)
+
+
 def test_without_mpi_it_says_what_to_install(told, monkeypatch):
     monkeypatch.setattr(training.shutil, "which", lambda name: None)
     monkeypatch.setattr(training.sys, "executable", "/nowhere/python")

@@ -72,12 +72,12 @@ class Exchange:
         self.bytes_moved += away * sent.dtype.itemsize
         return came
 
-    def all_rows(self, name: str, own: np.ndarray, counts: Sequence[int]) -> np.ndarray:
+    def all_rows(self, name: str, own: np.ndarray, counts: Sequence[int], out: np.ndarray | None = None) -> np.ndarray:
         """Return the rows of all ranks in order, `counts` of each; `own` are those of this one, contiguous.
 
-        The result is a buffer of `name`.
+        The result is `out`, contiguous, or a buffer of `name`.
         """
-        came = self.buffer(name, (sum(counts), *own.shape[1:]), own.dtype)
+        came = self.buffer(name, (sum(counts), *own.shape[1:]), own.dtype) if out is None else out
         width = math.prod(own.shape[1:])
         self.communicator.Allgatherv(own, [came, [count * width for count in counts]])
         self.bytes_moved += came.nbytes + (self.ranks - 2) * own.nbytes

@@ -22,16 +22,17 @@ import workbench
 from kernels import threads
 from workbench import data, formats, graph, models, ops, optimizers
 from workbench.cluster import checkpoints
+from workbench.cluster.local_steps import Copy, local_setup, why_not_local
 from workbench.cluster.store import MpiStore
 from workbench.formats.compressed import stack_csr
-from workbench.kvstore import LazyRandomRows, Store, StoreError
+from workbench.kvstore import VALUE, LazyRandomRows, Store, StoreError
 from workbench.measure import machine, memory
 from workbench.models import Parameter
 from workbench.module import Module, Position
-from workbench.module.training import BatchEnd
 from workbench.sweeps.grid import list_unread_settings, setup_of, why_dropped
 from workbench.sweeps.problem import Problem, make_problem
 from workbench.sweeps.spec import Configuration, SpecError
+from workbench.training import Run
 from workbench.training.constant import quality_without_x
 from workbench.training.setup import LAZY, Setup, multiple_trainers_reason
 
@@ -45,10 +46,17 @@ from workbench.training.setup import LAZY, Setup, multiple_trainers_reason
 DATA, LABEL = "data", "label"
 
 
-def check(configuration: Configuration, trainers: int) -> None:
-    """Raise SpecError if `trainers` trainers cannot train the configuration, or a setting has no effect."""
+def check(configuration: Configuration, trainers: int, sync_every: int = 1) -> None:
+    """Raise SpecError if `trainers` trainers cannot train the configuration, or a setting has no effect.
+
+    With `sync_every` above 1 they train copies of the weights for so many batches (`workbench.cluster.local_steps`).
+    """
     alone = configuration.model_copy(update={"trainers": 1})  # on other machines there is room for more than here
     if reason := why_dropped(alone) or multiple_trainers_reason(setup_of(alone), trainers):
+        raise SpecError(reason)
+    if sync_every < 1:
+        raise SpecError(f"Ranks synchronise after every {sync_every} batches; expected 1 or more.")
+    if sync_every > 1 and (reason := why_not_local(setup_of(alone), trainers)):
         raise SpecError(reason)
     if names := list_unread_settings(configuration):
         raise SpecError(f"The data set {configuration.dataset} takes no {names[0]}; leave {names[0]} out.")
@@ -201,6 +209,8 @@ class Job:
     spread: str = "contiguous"
     threads: int | None = None
     bytes_most: int | None = None
+    sync_every: int = 1
+    """Batches between two synchronisations; above 1 each rank trains a copy of the weights meanwhile."""
 
 
 def train(communicator: Any, job: Job, tell: Tell) -> dict[str, Any]:
@@ -220,28 +230,110 @@ def train(communicator: Any, job: Job, tell: Tell) -> dict[str, Any]:
             raise StoreError(f"Ranks have different code: {'; '.join(sorted(codes))}. Install the same on all.")
         setup, problem = setup_of(configuration), make_problem(configuration)
         feed = shared(problem, setup, store.trainer, store.trainers)
-        module = module_of(setup, problem, store, feed)
+        trained = (_ByStep if job.sync_every == 1 else _ByCopies)(store, setup, problem, feed, job)
         if job.folder and (Path(job.folder) / checkpoints.MANIFEST).exists():
             about = store.load_shards(job.folder)
             _check_same_training(job, about)
             store.step = about["step"]
-            module.position = Position(*about["position"])
-            module.version += 1
-        report = _StepReport(module, store, feed, job, tell, before)
-        module.fit(feed, epochs=configuration.epochs or 1, batch_end=report.batch_end)
+            trained.restore(Position(*about["position"]))
+        report = _StepReport(trained, store, feed, job, tell, before)
+        trained.fit(configuration.epochs or 1, report.add)
         report.finish()
         peak = memory.peak_owned_bytes()
         answer: dict[str, Any] = {"bytes_moved": store.exchange.bytes_moved, "rows": feed.total, "step": store.step}
         answer |= {"bytes_peak": peak, "bytes_grown": report.grown.tolist(), "bytes_asked": memory.asked_bytes()}
         found = store.exchange.gather({"resident": memory.peak_bytes(), "asked": answer["bytes_asked"]})
         answer |= {f"bytes_{name}": [one[name] for one in found] for name in found[0]}
-        return answer | _qualities(module, setup, problem)
+        return answer | _qualities(trained.predict, setup, problem)
+
+
+@final
+class _ByStep:
+    """A training whose ranks send rows at every step."""
+
+    def __init__(self, store: MpiStore, setup: Setup, problem: Problem, feed: data.Feed, job: Job) -> None:
+        """Bind a module to the feed, with its values in the store; `job` is unused."""
+        self.setup, self.feed, self.module = setup, feed, module_of(setup, problem, store, feed)
+
+    @property
+    def position(self) -> Position:
+        """Epoch and batch of the next step."""
+        return self.module.position
+
+    def restore(self, position: Position) -> None:
+        """Go on from a position with the values that the store has loaded."""
+        self.module.position = position
+        self.module.version += 1
+
+    def fit(self, epochs: int, add: Callable[[np.ndarray], None]) -> None:
+        """Train until `epochs` epochs are done; `add` is called with the loss of each step, float64 [1]."""
+        module = self.module
+        module.fit(self.feed, epochs=epochs, batch_end=lambda _: add(np.array([float(module.outputs[0])])))
+
+    def store_state(self) -> None:
+        """Put the state into the store, which has it."""
+
+    def predict(self, x: Any) -> np.ndarray:
+        """Return the scores of rows x, [rows, outputs]."""
+        return self.module.predict(data.batches_of(x, None, self.setup.batch_rows))
+
+
+PARAMETER = "parameter:"
+"""Begins the names of parameters in the state of a `Run`."""
+
+
+@final
+class _ByCopies:
+    """A training whose ranks train copies of the weights between synchronisations."""
+
+    def __init__(self, store: MpiStore, setup: Setup, problem: Problem, feed: Any, job: Job) -> None:
+        """Make the copy of this rank; the store has values once they are saved."""
+        own = local_setup(setup, store.trainer, store.trainers)
+        self.store, self.position = store, Position(0, 0)
+        self.run = Run(own, feed.x, feed.y, problem.width, problem.facts)
+        self.copy = Copy(store.exchange, self.run, job.sync_every)
+        store.set_optimizer(self.run.updater)
+
+    def restore(self, position: Position) -> None:
+        """Go on from a position with the values that the store has loaded."""
+        state = self.store.state_dict()
+        own = {
+            f"{PARAMETER}{json.loads(name[len(VALUE) :])}" if name.startswith(VALUE) else name: array
+            for name, array in state.items()
+        }
+        self.run.load_state_dict(own | {"step": np.array([self.store.step])})
+        self.copy.keep()
+        self.position = position
+
+    def fit(self, epochs: int, add: Callable[[np.ndarray], None]) -> None:
+        """Train until `epochs` epochs are done; `add` is called with the losses after each synchronisation."""
+        for epoch in range(self.position.epoch, epochs):
+            for losses in self.copy.windows(epoch, self.position.batch):
+                self.position = Position(epoch, self.position.batch + losses.size)
+                self.store.step += losses.size
+                add(losses)
+            self.position = Position(epoch + 1, 0)
+
+    def store_state(self) -> None:
+        """Put the state into the store, each rank its part."""
+        state = self.run.state_dict()
+        del state["step"]
+        self.store.load_state_dict(
+            {
+                f"{VALUE}{json.dumps(name.removeprefix(PARAMETER))}" if name.startswith(PARAMETER) else name: array
+                for name, array in state.items()
+            }
+        )
+
+    def predict(self, x: Any) -> np.ndarray:
+        """Return the scores of rows x, [rows, outputs]."""
+        return self.run.predict(x)
 
 
 def _check_same_training(job: Job, about: Mapping[str, Any]) -> None:
     """Raise StoreError if a checkpoint is of another training: other settings than epochs, or another share of rows."""
-    own = {**job.cell, "epochs": 0, "trainers": job.trainers}
-    saved = {**about["cell"], "epochs": 0, "trainers": about["trainers"]}
+    own = {**job.cell, "epochs": 0, "trainers": job.trainers, "sync_every": job.sync_every}
+    saved = {**about["cell"], "epochs": 0, "trainers": about["trainers"], "sync_every": about.get("sync_every", 1)}
     if differing := [name for name in own if own[name] != saved.get(name)]:
         name = differing[0]
         raise StoreError(
@@ -268,13 +360,19 @@ class _StepReport:
     """Reports the losses and times of steps of all ranks, and saves checkpoints."""
 
     def __init__(
-        self, module: Module, store: MpiStore, feed: data.Feed, job: Job, tell: Tell, bytes_before: int
+        self,
+        trained: _ByStep | _ByCopies,
+        store: MpiStore,
+        feed: data.Feed,
+        job: Job,
+        tell: Tell,
+        bytes_before: int,
     ) -> None:
-        """Start at the module's position; `tell(message)` gets the reports of rank 0.
+        """Start at the training's position; `tell(message)` gets the reports of rank 0.
 
         `bytes_before` is the memory of the process before the training.
         """
-        self.module, self.store, self.feed, self.bytes_before = module, store, feed, bytes_before
+        self.trained, self.store, self.feed, self.bytes_before = trained, store, feed, bytes_before
         self.job, self.tell = job, tell
         self.steps: list[dict[str, Any]] = []
         self.grown = np.zeros(store.trainers)
@@ -284,31 +382,33 @@ class _StepReport:
         """The step of the newest checkpoint."""
         self.last_report = self.last_step = time.perf_counter()
 
-    def batch_end(self, event: BatchEnd) -> None:
-        """Share the loss and seconds of a step with all ranks; save a checkpoint and send a message if they are due.
+    def add(self, losses: np.ndarray) -> None:
+        """Share the losses [steps] of the last steps and their seconds with all ranks; save and report if it is due.
 
-        Called by the module after each batch, on all ranks. `event` is unused.
+        Called after each step, or synchronisation, on all ranks.
         """
-        now = time.perf_counter()
-        own = np.array([[float(self.module.outputs[0]), now - self.last_step, self.own_grown]])
+        now, count = time.perf_counter(), losses.size
+        own = np.array([[*losses, (now - self.last_step) / count, self.own_grown]])
         of_all = self.store.exchange.all_rows("report", own, [1] * self.store.trainers)
-        self.grown = np.maximum(self.grown, of_all[:, 2])
-        seconds = float(of_all[:, 1].max())
-        step = {"step": self.store.step, "loss": float(of_all[:, 0].mean()), "seconds": seconds}
-        self.steps.append({**step, "steps_epoch": self.feed.count(0)})
-        if self.job.folder and self.store.step % self.job.steps_saved == 0:
+        self.grown = np.maximum(self.grown, of_all[:, -1])
+        seconds, first = float(of_all[:, -2].max()), self.store.step - count + 1
+        for number, loss in enumerate(of_all[:, :-2].mean(axis=0).tolist(), first):
+            step = {"step": number, "loss": loss, "seconds": seconds, "steps_epoch": self.feed.count(0)}
+            self.steps.append(step)
+        self.last_step = now
+        if self.job.folder and self.store.step // self.job.steps_saved > (first - 1) // self.job.steps_saved:
             self.save()
-        if now - self.last_report > SECONDS_BETWEEN_REPORTS or self.store.step == 1:
+        if now - self.last_report > SECONDS_BETWEEN_REPORTS or first == 1:
             self.flush()
-        self.last_step = time.perf_counter()
 
     def save(self) -> None:
         """Save a checkpoint of the store; its time counts for no step."""
-        epoch, batch = self.module.position
+        epoch, batch = self.trained.position
         position = [epoch, batch] if batch < self.feed.count(epoch) else [epoch + 1, 0]
         about = {"position": position, "step": self.store.step, "cell": self.job.cell, "trainers": self.store.trainers}
-        self.store.save_shards(self.job.folder, about)
-        self.saved = self.store.step
+        self.trained.store_state()
+        self.store.save_shards(self.job.folder, about | {"sync_every": self.job.sync_every})
+        self.saved, self.last_step = self.store.step, time.perf_counter()
 
     def flush(self) -> None:
         """Send the steps since the last message, and forget them."""
@@ -325,13 +425,13 @@ class _StepReport:
         self.flush()
 
 
-def _qualities(module: Module, setup: Setup, problem: Problem) -> dict[str, Any]:
+def _qualities(predict: Callable[[Any], np.ndarray], setup: Setup, problem: Problem) -> dict[str, Any]:
     """Return {"qualities": {measure: value}, "without_x": that of a constant} on the held-out rows; {} without any."""
     model = models.get(setup.model)
     x, y = problem.held_out
     if x is None:
         return {}
-    scores = module.predict(data.batches_of(x, None, setup.batch_rows))
+    scores = predict(x)
     measures = {model.quality_name: model.quality, **model.measures}
     without_x = quality_without_x(model, problem.y, y, scores.shape[1])
     return {

@@ -55,7 +55,7 @@ def job_of(settings: Mapping[str, Any], trainers: int, folder: str | os.PathLike
     """
     files = {name: str(Path(settings[name]).resolve()) for name in FILES if settings.get(name)}
     configuration = Configuration(**{**settings, **files})  # other machines have other working directories
-    trainer.check(configuration, trainers)
+    trainer.check(configuration, trainers, options.get("sync_every", 1))
     kept = str(Path(folder).resolve()) if options.get("steps_saved", 1) else ""
     options.setdefault("threads", max(threads_of(configuration) // trainers, 1))
     return Job(configuration.model_dump(mode="json"), trainers, kept, **options)
@@ -76,18 +76,20 @@ def command_of(job: Job, launcher: Sequence[str] = ()) -> list[str]:
     return [*launcher, sys.executable, "-m", "workbench.cluster.training", json.dumps(asdict(job))]
 
 
-def messages(job: Job, folder: str | os.PathLike) -> Generator[dict[str, Any], None, None]:
+def messages(
+    job: Job, folder: str | os.PathLike, launcher: Sequence[str] = ()
+) -> Generator[dict[str, Any], None, None]:
     """Train a job by its ranks on this machine and yield what rank 0 reports; closing it ends all ranks.
 
     A dict with "step", "loss", "seconds", "steps_epoch" and "bytes_grown" of each step, and {"done": answer} in the
-    end. Their log is in `folder`. Raises TrainingError if a rank fails or is lost.
+    end. `launcher` is that of `command_of`. Their log is in `folder`. Raises TrainingError if a rank fails or is lost.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / LOG, "ab") as log:
         start = log.tell()
         process = subprocess.Popen(
-            command_of(job),
+            command_of(job, launcher),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=log,

@@ -475,6 +475,7 @@ def train(
     passes: Annotated[int, typer.Option(min=1)] = 1,
     force: bool = False,
     checkpoints: Path = Path("runs/train"),
+    sync_every: Annotated[int, typer.Option(min=1)] = 1,
     dry_run: bool = False,
     **options: Any,
 ) -> None:
@@ -507,6 +508,9 @@ def train(
         Replace the model in the folder of --save.
     checkpoints
         Folder of checkpoints and log of --trainers; resumed if it has some.
+    sync_every
+        Batches after which --trainers synchronise; above 1 each trains a copy of the weights of a linear model
+        meanwhile (local SGD), which is faster and has another loss.
     dry_run
         Print the commands that start --trainers here, on other hosts and in SLURM; start nothing.
 
@@ -550,10 +554,14 @@ def train(
         settings = data_source.with_model(settings)
     trainers = settings.pop("trainers")
     if trainers == 1:
+        if sync_every > 1:
+            raise typer.BadParameter(
+                "one trainer synchronises with no other. Give --trainers.", param_hint="--sync-every"
+            )
         training.train(settings, save, force, search, held_out, l1_ratio)
         return
     training.refuse_of_several(ctx, search, save)
-    training.train_on_several(settings, trainers, checkpoints, dry_run)
+    training.train_on_several(settings, trainers, checkpoints, dry_run, sync_every)
 
 
 app.command()(apply)

@@ -32,7 +32,7 @@ _OPTIONS = {
     "Model": "model model_options width intercept dtype",
     "How": "optimizer learning_rate decay epochs batch_rows shuffle ahead format engine gradient update storage "
     "execution lazy search passes candidate budget trial_seconds first_seconds rounds seed quick dry_run yes",
-    "Machine": "device threads serial trainers cluster",
+    "Machine": "device threads serial trainers sync_every cluster",
     "Output": "run save force checkpoints detach json verbose results charts",
 }
 OPTION_PANELS = {panel: tuple(names.split()) for panel, names in _OPTIONS.items()}

@@ -429,17 +429,19 @@ def table(epochs: Sequence[Epoch], phases: Counter) -> Table:
 # Training by several trainers: ranks of an MPI job, whose steps are shown live.
 
 
-def train_on_several(settings: dict[str, Any], trainers: int, folder: Path, dry_run: bool = False) -> None:
+def train_on_several(
+    settings: dict[str, Any], trainers: int, folder: Path, dry_run: bool = False, sync_every: int = 1
+) -> None:
     """Train by `trainers` processes of this machine, showing the progress; `folder` has checkpoints and log.
 
-    `dry_run` only prints the commands, also for other machines. SpecError for settings that cannot be trained so,
-    `workbench.cluster.training.TrainingError` if a process fails.
+    They synchronise after every `sync_every` batches. `dry_run` only prints the commands, also for other machines.
+    SpecError for settings that cannot be trained so, `workbench.cluster.training.TrainingError` if a process fails.
     """
     from workbench.cluster import training
 
     configuration = configuration_of({**settings, "execution": "step"}, several=True)
     known = {name: value for name, value in configuration.model_dump(mode="json").items() if value is not None}
-    job = training.job_of(known, trainers, folder)
+    job = training.job_of(known, trainers, folder, sync_every=sync_every)
     if dry_run:
         each = {
             "here": (),
