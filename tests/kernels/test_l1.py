@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from kernels import KernelError
-from kernels.epochs import l1_csc, l1_dense
+from kernels.epochs import l1_csc, l1_dense, l1_products
 from tests.kernels.test_epochs import ADVERSARIAL, adversarial, assert_as_defined
 from tests.support.cases import CASES
 from tests.support.implementations import assert_close, run, same_bits, strided
 
 both = pytest.mark.parametrize("steps", [l1_csc, l1_dense], ids=["csc", "dense"])
+each = pytest.mark.parametrize("steps", [l1_csc, l1_dense, l1_products], ids=["csc", "dense", "products"])
 
 
 @both
@@ -21,13 +22,13 @@ def test_steps_on_adversarial_columns_are_what_the_definition_says(steps: Module
         assert_as_defined(steps.get(), adversarial(name))
 
 
-@both
+@each
 @pytest.mark.parametrize("l1", [0.0, 1.0, 1e9])
 def test_steps_without_an_intercept_and_with_any_penalty(steps: ModuleType, l1: float) -> None:
     assert_as_defined(steps.get(), CASES["plain"], shift=np.zeros(0), l1=l1)
 
 
-@both
+@each
 def test_sweeps_end_when_they_move_no_more(steps: ModuleType) -> None:
     kernel = steps.get()
     names = [name for name, _, _ in kernel.parsed]
@@ -40,7 +41,7 @@ def test_sweeps_end_when_they_move_no_more(steps: ModuleType) -> None:
     np.testing.assert_array_equal(made["history"][sweeps - 1], made["weights"][made["columns"]])
 
 
-@both
+@each
 def test_memory_layout_does_not_matter_and_bits_are_the_same(steps: ModuleType) -> None:
     kernel, case = steps.get(), CASES["plain"]
     args = kernel.arguments(case)
@@ -49,7 +50,7 @@ def test_memory_layout_does_not_matter_and_bits_are_the_same(steps: ModuleType) 
     assert same_bits(expected, run(kernel.cpu, kernel.arguments(case)))
 
 
-@both
+@each
 @pytest.mark.parametrize("wrong", [-1, 99])
 def test_a_column_that_is_not_there_is_refused(steps: ModuleType, wrong: int) -> None:
     kernel = steps.get()

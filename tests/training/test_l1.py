@@ -163,7 +163,7 @@ def test_tall_dense_data_is_minimized_on_products_of_columns(
     x, given = x.astype(dtype), {"has_intercept": has_intercept, "is_path": True}
     weights = counts if is_weighted else None
     made = [L1Descent(each, y, weights, "squared", **given) for each in (x, scipy.sparse.csc_array(x))]
-    assert made[0].x.rows == 10
+    assert made[0].x.rows == 9
     assert made[0].alpha_max == pytest.approx(made[1].alpha_max)
     for share in (0.3, 0.03):
         for descent in made:
@@ -269,3 +269,16 @@ def test_the_search_finds_an_alpha_whose_loss_on_new_rows_is_near_the_best(seed:
     tried = [fit_l1(*train, alpha=float(alpha), **given) for alpha in alphas]
     least = min(error(one.weights, one.intercept) for one in tried)
     assert error(found.weights, found.intercept) < 1.05 * least
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_gap_that_the_objective_is_too_coarse_for_takes_few_sweeps(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    codes = [(generator.random(3000) ** 2 * count).astype(int) for count in (3, 7, 20, 60)]
+    indices = (np.stack(codes, 1) + np.cumsum([0, 3, 7, 20])).ravel()
+    x = scipy.sparse.csr_array((np.ones(12_000), indices, np.arange(3001) * 4), shape=(3000, 90)).tocsc()
+    y = (generator.random(3000) < 1 / (1 + np.exp(1 - x @ generator.normal(size=90)))).astype(np.float64)
+    descent = L1Descent(x, y, None, "logistic", has_intercept=False)
+    for alpha in descent.alpha_max * np.geomspace(1, 0.01, 8):
+        assert descent.minimize(float(alpha), 1.0, 1e-9, 1000) <= 1e-9
+        assert descent.sweeps < 500

@@ -26,6 +26,7 @@ from numba import prange
 
 from kernels.epochs.l1_csc import CscColumns
 from kernels.epochs.l1_dense import DenseColumns
+from kernels.epochs.l1_products import ProductsOfColumns
 from kernels.threads import BLOCK, call_parallel, compiled_parallel
 from kernels.vector.elementary import exp_of_negative, log1p_of_unit
 from workbench.models.scaling import linear_scaling
@@ -61,6 +62,8 @@ MOST_SETS, MOST_HALVED = 100, 40
 MOST_COMPRESSED, MOST_COMPRESSED_ONCE, TALL, ROWS_AT_ONCE = 1024, 96, 4, 2**18
 """Dense columns, with `TALL` times as many rows, up to which the squared loss is minimized on products of columns, for
 many alphas and for one; and values of a block of rows that these are made of."""
+ROUNDING = 1e-14
+"""Share of an objective that its sums are known to: near the minimum a step that lowers the gap lowers it by less."""
 FLAT = 1e-12
 """Share of a column's sum of squares below which what is left without its mean is rounding: its weight stays 0."""
 
@@ -128,6 +131,8 @@ def _write_entropies(
 class _Squared:
     """Half the squared error of each row: its slopes, curvature and dual objective."""
 
+    is_quadratic = True
+
     def __init__(self, targets: np.ndarray, weights: np.ndarray, has_intercept: bool) -> None:
         """Keep targets [T] and weights [T] of rows."""
         self.targets, self.weights, self.has_intercept = targets, weights, has_intercept
@@ -166,8 +171,43 @@ class _Squared:
         return _inner(dual, self.targets), _inner(dual, squares)
 
 
+class _Products:
+    """Half the squared error of rows of the curvature 1, by products of their columns: what has [T] elsewhere has [D].
+
+    Scores are the products of the columns and the scores, slopes those of the columns and the errors.
+    """
+
+    is_quadratic = True
+
+    def __init__(self, targets: np.ndarray, square: float, weights: np.ndarray) -> None:
+        """Keep the products of columns and targets [D], of targets, and the array of weights [D] that will change."""
+        self.targets, self.square, self.weights = targets, square, weights
+        self.curvature, self.slopes, self.along, self.bent = np.ones_like(targets), np.empty_like(targets), 0.0, 0.0
+
+    def take(self, scores: np.ndarray) -> float:
+        """Write slopes at the scores [D], which are those of the weights; return the loss, summed over the rows."""
+        np.subtract(self.targets, scores, out=self.slopes)
+        self.along = self.square - _inner(self.weights, self.targets)
+        self.bent = self.along - _inner(self.weights, self.slopes)
+        return max(self.bent, 0.0) / 2
+
+    def dual(self) -> np.ndarray:
+        """Return the products [D] of the columns and the dual variables, which are the errors."""
+        return self.slopes
+
+    def best_factor(self, dual: np.ndarray, most: float) -> float:
+        """Return the factor, up to `most`, of the dual variables at which the objective without penalty is largest."""
+        return min(max(self.along / self.bent, 0.0), most) if self.bent > 0 else 0.0
+
+    def dual_value(self, dual: np.ndarray, factor: float) -> float:
+        """Return the dual objective without penalty at factor * dual."""
+        return factor * self.along - factor**2 * self.bent / 2
+
+
 class _Logistic:
     """Logistic loss of each row for targets of 0 and 1: its slopes, curvature and dual objective."""
+
+    is_quadratic = False
 
     def __init__(self, targets: np.ndarray, weights: np.ndarray, has_intercept: bool) -> None:
         """Keep targets [T] and weights [T] of rows."""
@@ -223,15 +263,13 @@ def _excess(pulled: np.ndarray, l1: float) -> float:
     return _inner(over, over)
 
 
-def compressed(
+def products_of(
     x: DenseColumns, targets: np.ndarray, counts: np.ndarray, means: np.ndarray, constant: float
-) -> tuple[DenseColumns, np.ndarray]:
-    """Return (R [D + 1, D], targets [D + 1]) whose squared loss is that of weighted dense X [T, D], about its means.
+) -> np.ndarray:
+    """Return the products [D + 1, D + 1] of the columns of weighted dense X [T, D] about their means, and the targets.
 
-    R is a factor of the products of all columns: a pivoted Cholesky factor, as columns may depend on each other.
+    The targets, about `constant`, are the last one.
     """
-    from scipy.linalg import lapack
-
     (turned,), size = x.parts, x.columns + 1
     gram, step = np.zeros((size, size)), max(ROWS_AT_ONCE // size, 1)
     is_plain = turned.dtype == np.float64 and not constant and not means.any() and bool((counts == 1).all())
@@ -245,15 +283,7 @@ def compressed(
         np.subtract(targets[rows], constant, out=block[-1])
         block *= np.sqrt(counts[rows])
         gram += block @ block.T
-    sizes = np.sqrt(np.diag(gram))
-    sizes[sizes == 0] = 1
-    factor, order, rank, _ = lapack.dpstrf(gram / sizes / sizes[:, None], lower=0)
-    upper = np.triu(factor)
-    upper[rank:] = 0
-    root = np.empty_like(upper)
-    root[:, order - 1] = upper
-    root *= sizes
-    return DenseColumns(np.ascontiguousarray(root[:, :-1].T)), np.ascontiguousarray(root[:, -1])
+    return gram
 
 
 def columns_of(x: Any) -> CscColumns | DenseColumns:
@@ -290,23 +320,26 @@ class L1Descent:
         `x` is csc or dense, float32 or float64, or what `columns_of` returned; `weights` [T] are those of the rows.
         `is_path` is whether many alphas follow, which pays for products of more dense columns.
         """
-        self.rows = self.x = x if isinstance(x, CscColumns | DenseColumns) else columns_of(x)
+        self.rows = x if isinstance(x, CscColumns | DenseColumns) else columns_of(x)
+        self.x: CscColumns | DenseColumns | ProductsOfColumns = self.rows
         targets = np.ascontiguousarray(y, np.float64)
         counts = np.ones(len(targets)) if weights is None else np.ascontiguousarray(weights, np.float64)
-        self.loss = (_Squared if loss == "squared" else _Logistic)(targets, counts, has_intercept)
+        made = (_Squared if loss == "squared" else _Logistic)(targets, counts, has_intercept)
+        self.loss: _Squared | _Logistic | _Products = made
         self.has_intercept, self.total, self._every = has_intercept, float(counts.sum()), np.arange(self.x.columns)
-        self.intercept = self.loss.best_constant() if has_intercept else 0.0
+        self.intercept = made.best_constant() if has_intercept else 0.0
         self.is_decided = not np.isfinite(self.intercept)  # all rows that count have one class
         self.intercept = float(np.nan_to_num(self.intercept, posinf=40.0))
         self._center: tuple[float, np.ndarray] | None = None
+        self.weights, self.sweeps = np.zeros(self.x.columns), 0
         most = MOST_COMPRESSED if is_path else MOST_COMPRESSED_ONCE
         is_tall = len(targets) >= TALL * self.x.columns <= TALL * most
         if isinstance(self.x, DenseColumns) and is_tall and loss == "squared" and self.total > 0:
             means = self.x.pulled(self._every, counts) / self.total if has_intercept else np.zeros(self.x.columns)
             self._center = self.intercept, means
-            self.x, targets = compressed(self.x, targets, counts, means, self.intercept)
-            self.loss, self.has_intercept = _Squared(targets, np.ones(len(targets)), False), False
-        self.weights, self.sweeps = np.zeros(self.x.columns), 0
+            products = products_of(self.x, targets, counts, means, self.intercept)
+            self.x, targets = ProductsOfColumns(np.ascontiguousarray(products[:-1, :-1])), products[:-1, -1].copy()
+            self.loss, self.has_intercept = _Products(targets, float(products[-1, -1]), self.weights), False
         self._sums, self._squares = np.zeros((2, self.x.columns))
         self._has_squares = np.zeros(self.x.columns, bool)  # of the squared loss they never change
         self.scores = np.full(len(targets), self.intercept if self._center is None else 0.0)
@@ -377,7 +410,7 @@ class L1Descent:
 
     def _minimize_on(self, columns: np.ndarray, l1: float, decay: float, target: float, most: int) -> None:
         """Minimize over the weights of some columns [M] until their duality gap is `target`."""
-        share, best, is_squared = INNER, -np.inf, isinstance(self.loss, _Squared)
+        share, best = INNER, -np.inf
         while self.sweeps < most:
             before, loss = self.weights[columns], self.value
             self._sweep(columns, l1, decay, share, most)
@@ -391,7 +424,7 @@ class L1Descent:
                 for _ in range(MOST_HALVED):
                     new = self.loss.at(self.scores, moves, length)
                     new += self._penalty(before + length * changes, l1, decay)
-                    if is_lower := new <= old:
+                    if is_lower := new <= old + ROUNDING * abs(old):
                         break
                     length /= 2
                 length = length if is_lower else 0.0
@@ -403,7 +436,7 @@ class L1Descent:
             best = max(best, self._bound(dual, self.x.pulled(columns, dual), l1, decay))
             if self.value + self._penalty(self.weights[columns], l1, decay) - best <= target or not is_lower:
                 break
-            share *= CLOSER if is_squared else 1
+            share *= CLOSER if self.loss.is_quadratic else 1
 
     def _sweep(self, columns: np.ndarray, l1: float, decay: float, share: float, most: int) -> None:
         """Minimize the quadratic at the current scores over some weights, in place, to `share` of the first decrease.
@@ -437,7 +470,7 @@ class L1Descent:
 
     def _take_curvature(self, columns: np.ndarray, curvature: np.ndarray, total: float) -> None:
         """Write the sums of curvature * x and, about the mean, of curvature * x**2 of the columns that change."""
-        if isinstance(self.loss, _Squared):
+        if self.loss.is_quadratic:
             columns = columns[~self._has_squares[columns]]
             self._has_squares[columns] = True
         if not len(columns):
@@ -468,9 +501,11 @@ class L1Descent:
         changes, moves = new - own, np.zeros_like(pulls)
         self.x.add_scores(columns, changes, moves)
         fall = _inner(changes, sums[columns]) / total if shift.size else 0.0
-        centred = moves - fall if shift.size else moves
+        centred, slopes = moves - fall if shift.size else moves, pulls
         bent = curvature * centred
-        linear = _inner(pulls, centred) + (float(shift[0]) * float(bent.sum()) if shift.size else 0.0)
+        if isinstance(self.x, ProductsOfColumns):  # of which moves and pulls are products with columns
+            bent, centred, slopes = moves[columns], changes, pulls[columns]
+        linear = _inner(slopes, centred) + (float(shift[0]) * float(bent.sum()) if shift.size else 0.0)
         change = _inner(bent, centred) / 2 - linear
         change += self._penalty(new, l1, decay) - self._penalty(own, l1, decay)
         if change < 0:
