@@ -1,17 +1,20 @@
-"""Paths over alpha with an L1 penalty compared with celer, skglm, liblinear and scikit-learn: `benchmarks path`.
+"""Paths over alpha with an L1 penalty compared with the list of linear competitors: `benchmarks path`.
 
 Twenty alphas, from the largest to a hundredth of it, without an intercept: what every side can do. Each side, ours too,
 gets the loosest tolerance of its ladder with which its objective, computed here in float64, is within 1e-4 of the loss
 of zero weights of the minimum, for every alpha; the minimum is ours at a gap of 1e-7. "certified" is ours at its
 default, a measured duality gap of 1e-4, which bounds that distance and is far more than it. A side is a process that
-keeps its data and compiled code; they run in turns. The machine should be idle: its load is in the records.
+keeps its data and compiled code; they run in turns. One that has not reached the minimum after many times our seconds
+is left out, and its record says where it was. The machine should be idle: its load is in the records.
 """
 
 import importlib.metadata
 import json
 import os
+import queue
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -22,11 +25,17 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from benchmarks import linear
+
 ALPHAS, WEAKEST = 20, 1e-2
 ALLOWED, GAP, EXACT = 1e-4, 1e-4, 1e-7
 """Distance of the objective to the minimum, and duality gaps of ours: as timed, and as the minimum."""
-LIMIT = 25.0
-"""Seconds of a run above which a side is not run again in further rounds, nor with a tighter tolerance twice."""
+LIMIT = 5.0
+"""Seconds of a run above which a side is not run again in further rounds."""
+CAP, CAP_TIMES = 12.0, 12.0
+"""Seconds that a side has at least to find its tolerance, and how many times our run they are if that is more."""
+SECONDS_COMPILE, SECONDS_RUN, SHARE_COMPILED = 90.0, 200.0, 0.02
+"""Seconds for imports, data and compiling, which is done on this share of the rows, and for any other answer."""
 SETS = ("text", "clicks", "dense", "tall")
 LOSSES = ("logistic", "squared")
 RECORDS, PAGE = "bench-path.jsonl", "bench-path.md"
@@ -37,18 +46,22 @@ WORDS = {
     "tall": "dense, 100,000 x 50",
 }
 OURS = ("workbench", "certified")
-SIDES = {
-    "workbench": ("sparse-workbench", ("logistic", "squared"), (1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 1e-4)),
-    "celer": ("celer", ("logistic", "squared"), (1e-4, 1e-5, 1e-6)),
-    "skglm": ("skglm", ("logistic", "squared"), (1e-2, 1e-3, 1e-4, 1e-5)),
-    "liblinear": ("liblinear-official", ("logistic",), (1e-2, 3e-3, 1e-3, 3e-4, 1e-4)),
-    "lasso_path": ("scikit-learn", ("squared",), (1e-3, 1e-4, 1e-5, 1e-6)),
-    "saga": ("scikit-learn", ("logistic",), (1e-3, 1e-4, 1e-5)),
+Sides = dict[str, tuple[tuple[str, ...], tuple[float, ...]]]
+SIDES: Sides = {
+    "workbench": (("logistic", "squared"), (1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 1e-4)),
+    "celer": (("logistic", "squared"), (1e-4, 1e-5, 1e-6)),
+    "skglm": (("logistic", "squared"), (1e-2, 1e-3, 1e-4, 1e-5)),
+    "liblinear primal": (("logistic",), (1e-2, 3e-3, 1e-3, 3e-4, 1e-4)),
+    "scikit-learn lasso_path": (("squared",), (1e-3, 1e-4, 1e-5, 1e-6)),
+    "scikit-learn saga": (("logistic",), (1e-3, 1e-4, 1e-5)),
+    "snapml": (("logistic",), (1e-2, 1e-3, 1e-4, 1e-5)),
+    "cyanure": (("logistic", "squared"), (1e-2, 1e-3, 1e-4, 1e-5)),
+    "glum": (("logistic", "squared"), (1e-3, 1e-4, 1e-5)),
 }
-"""Distribution, losses, and tolerances from loose to tight, of each side; ours is the duality gap, skglm's are
-multiples of the largest alpha, as it compares them with the gradient."""
-ONLY = {"saga": ("dense", "tall")}
-"""Sets of a side that takes minutes on the others."""
+"""Losses, and tolerances from loose to tight, of each side; ours is the duality gap, skglm's are multiples of the
+largest alpha, as it compares them with the gradient. Names are those of the list."""
+ONLY = {"scikit-learn saga": ("dense", "tall"), "glum": ("dense", "tall")}
+"""Sets of a side that takes minutes, or a matrix of all pairs of columns, on the others."""
 
 
 def draw_set(name: str, scale: float = 1.0) -> tuple[Any, np.ndarray, np.ndarray]:
@@ -178,7 +191,7 @@ def fit_of(side: str, x: Any, y: np.ndarray, loss: str, alphas: np.ndarray) -> F
             return found
 
         return fit_skglm
-    if side == "liblinear":
+    if side == "liblinear primal":
         from liblinear import liblinearutil
 
         rows = x.tocsr() if scipy.sparse.issparse(x) else scipy.sparse.csr_array(x)
@@ -195,57 +208,101 @@ def fit_of(side: str, x: Any, y: np.ndarray, loss: str, alphas: np.ndarray) -> F
             return found
 
         return fit_liblinear
-    if side == "lasso_path":
+    if side == "scikit-learn lasso_path":
         from sklearn.linear_model import lasso_path
 
         return lambda tol: list(lasso_path(x, y, alphas=alphas, tol=tol, max_iter=100_000)[1].T)
-    from sklearn.linear_model import LogisticRegression
+    rows = np.ascontiguousarray(x) if isinstance(x, np.ndarray) else scipy.sparse.csr_matrix(x)
+    set_alpha, made = _estimator(side, loss, len(y))
+    labels = y.astype(np.int64) if loss == "logistic" and side == "cyanure" else y
 
-    saga = LogisticRegression(l1_ratio=1.0, solver="saga", fit_intercept=False, warm_start=True, max_iter=2000)
-    rows = np.ascontiguousarray(x) if isinstance(x, np.ndarray) else x.tocsr()
-
-    def fit_saga(tolerance: float) -> list[np.ndarray]:
-        """Train saga, each alpha from the weights before."""
+    def fit_estimator(tolerance: float) -> list[np.ndarray]:
+        """Train an estimator, each alpha from the weights before if it can."""
         found = []
-        saga.__dict__.pop("coef_", None)
+        made.__dict__.pop("coef_", None)
         for alpha in alphas:
-            found.append(saga.set_params(C=1 / (alpha * len(y)), tol=tolerance).fit(rows, y).coef_.ravel().copy())
+            made.set_params(**set_alpha(float(alpha)), **{TOLERANCES.get(side, "tol"): tolerance})
+            found.append(np.array(made.fit(rows, labels).coef_, np.float64).ravel())
         return found
 
-    return fit_saga
+    return fit_estimator
+
+
+TOLERANCES = {"glum": "gradient_tol"}
+"""Name of the tolerance of sides that have another one than tol."""
+
+
+def _estimator(side: str, loss: str, rows: int) -> tuple[Callable[[float], dict[str, float]], Any]:
+    """Return (parameters by alpha, unfitted estimator of rows as csr or dense) of a side."""
+    if side == "snapml":
+        from snapml import LogisticRegression
+
+        given: dict[str, Any] = {"penalty": "l1", "dual": False, "fit_intercept": False, "max_iter": 2000}
+        return lambda alpha: {"regularizer": alpha * rows}, LogisticRegression(**given)
+    if side == "cyanure":
+        from cyanure import estimators
+
+        kind = estimators.LogisticRegression if loss == "logistic" else estimators.Regression
+        given = {"penalty": "l1", "fit_intercept": False, "verbose": False, "warm_start": True, "max_iter": 2000}
+        return lambda alpha: {"lambda_1": alpha}, kind(**given, n_threads=int(os.environ["OMP_NUM_THREADS"]))
+    if side == "glum":
+        from glum import GeneralizedLinearRegressor
+
+        given = {"l1_ratio": 1, "fit_intercept": False, "warm_start": True, "max_iter": 1000}
+        family = "binomial" if loss == "logistic" else "normal"
+        return lambda alpha: {"alpha": alpha}, GeneralizedLinearRegressor(family=family, **given)
+    from sklearn.linear_model import LogisticRegression
+
+    given = {"l1_ratio": 1.0, "solver": "saga", "fit_intercept": False, "warm_start": True, "max_iter": 2000}
+    return lambda alpha: {"C": 1 / (alpha * rows)}, LogisticRegression(**given)
 
 
 def serve(side: str, name: str, loss: str, scale: float) -> None:
-    """Answer lines of JSON, {"prepare": objectives at the minimum} or {"run": tolerance}, until the input ends."""
-    warnings.simplefilter("ignore")
-    x, classes, numbers = draw_set(name, scale)
-    y = classes if loss == "logistic" else numbers
-    alphas = largest_alpha(x, y, loss) * np.geomspace(1, WEAKEST, ALPHAS)
-    start, fit = objective(x, y, loss, np.zeros(x.shape[1]), 0.0), fit_of(side, x, y, loss, alphas)
+    """Answer lines of JSON, each with lines of which the last has "is_last", until the input ends.
 
-    def run(tolerance: float) -> tuple[float, list[float], int]:
-        """Return (seconds, objectives, weights that are not zero at the last alpha) of a run."""
+    {"compile": share of the rows} trains on so few, {"prepare": objectives at the minimum} tries tolerances from loose
+    to tight, a line each, and {"run": tolerance} trains.
+    """
+    warnings.simplefilter("ignore")
+    x, y, alphas = _problem(name, loss, scale)
+    start, fit = objective(x, y, loss, np.zeros(x.shape[1]), 0.0), fit_of(side, x, y, loss, alphas)
+    sizes = {"start": start, "rows": x.shape[0], "columns": x.shape[1]}
+
+    def run(tolerance: float) -> dict[str, Any]:
+        """Return seconds, objectives, and the weights that are not zero at the last alpha, of a run."""
         begin = time.perf_counter()
         found = fit(tolerance)
         seconds = time.perf_counter() - begin
         values = [objective(x, y, loss, weights, float(alpha)) for weights, alpha in zip(found, alphas, strict=True)]
-        return seconds, values, int(np.count_nonzero(found[-1]))
+        return sizes | {"seconds": seconds, "values": values, "nonzeros": int(np.count_nonzero(found[-1]))}
+
+    def tell(answer: dict[str, Any]) -> None:
+        """Print a line."""
+        print(json.dumps(answer), flush=True)
 
     for line in sys.stdin:
         asked = json.loads(line)
-        if "run" in asked:
-            seconds, values, count = run(asked["run"])
-            answer: dict[str, Any] = {"seconds": seconds, "values": values, "nonzeros": count}
+        if "compile" in asked:
+            own = _problem(name, loss, scale * asked["compile"])
+            fit_of(side, *own[:2], loss, own[2])(SIDES[side][1][0])
+            tell({"is_last": True})
+        elif "run" in asked:
+            tell(run(asked["run"]) | {"is_last": True})
         else:
-            answer = {"excess": None, "tried": []}
-            run(SIDES[side][2][0])  # compiles
-            for tolerance in SIDES[side][2]:
-                seconds, values, count = run(tolerance)
-                worse = max((own - least) / start for own, least in zip(values, asked["prepare"], strict=True))
-                answer = {"tolerance": tolerance, "excess": worse, "seconds": seconds, "nonzeros": count}
-                if worse <= ALLOWED or seconds > 4 * LIMIT:
+            for tolerance in SIDES[side][1]:
+                got = run(tolerance)
+                excess = max((own - least) / start for own, least in zip(got["values"], asked["prepare"], strict=True))
+                is_last = excess <= ALLOWED or tolerance == SIDES[side][1][-1]
+                tell(got | {"tolerance": tolerance, "excess": excess, "values": [], "is_last": is_last})
+                if is_last:
                     break
-        print(json.dumps(answer | {"start": start, "rows": x.shape[0], "columns": x.shape[1]}), flush=True)
+
+
+def _problem(name: str, loss: str, scale: float) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Return (X, targets, alphas) of a set."""
+    x, classes, numbers = draw_set(name, scale)
+    y = classes if loss == "logistic" else numbers
+    return x, y, largest_alpha(x, y, loss) * np.geomspace(1, WEAKEST, ALPHAS)
 
 
 class Side:
@@ -258,74 +315,99 @@ class Side:
         environment |= {"OPENBLAS_NUM_THREADS": count, "OMP_NUM_THREADS": count}
         command = [python, str(Path(__file__)), json.dumps([side, name, loss, scale])]
         self.process = subprocess.Popen(command, env=environment, stdin=-1, stdout=-1, stderr=-1, text=True)
+        self.lines: queue.Queue[str] = queue.Queue()
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
 
-    def ask(self, **what: Any) -> dict[str, Any]:
-        """Return the answer to a line; a record with `error` if the process has ended."""
-        assert self.process.stdin is not None and self.process.stdout is not None  # noqa: PT018 - pipes
+    def _read(self) -> None:
+        """Hand on what the process prints, and "" at its end."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.put(line)
+        self.lines.put("")
+
+    def ask(self, seconds: float, **what: Any) -> dict[str, Any]:
+        """Return the last line of the answer, of which each has `seconds`; with `error` if it did not come.
+
+        A process that does not answer in time is ended. What it said before is in the answer.
+        """
+        assert self.process.stdin is not None
+        answer: dict[str, Any] = {}
         try:
             self.process.stdin.write(json.dumps(what) + "\n")
             self.process.stdin.flush()
         except BrokenPipeError:
             return {"error": self._reason()}
-        line = self.process.stdout.readline()
-        return json.loads(line) if line else {"error": self._reason()}
+        end = time.monotonic() + seconds
+        while not answer.get("is_last"):
+            try:
+                line = self.lines.get(timeout=max(end - time.monotonic(), 0.0))
+            except queue.Empty:
+                self.process.kill()
+                where = f", {answer['excess']:.1e} above the minimum before" if "excess" in answer else ""
+                return answer | {"error": f"left out after {seconds:.3g} s{where}"}
+            if not line:
+                return answer | {"error": self._reason()}
+            answer = json.loads(line) if line.startswith("{") else answer
+        return answer
 
     def _reason(self) -> str:
         """Return the last line of the errors of a process that has ended."""
         assert self.process.stderr is not None
-        return (self.process.stderr.read().strip().splitlines() or ["It ended."])[-1][:300]
+        return (self.process.stderr.read().strip().splitlines() or ["It ended."])[-1][:300].rstrip(".")
 
     def end(self) -> None:
         """End the process."""
         self.process.kill()
-        self.process.communicate()
-
-
-def version_of(python: str, distribution: str) -> str:
-    """Return the version of a distribution in the environment of `python`; "" if it is not installed."""
-    code = f"import importlib.metadata as m; print(m.version({distribution!r}))"
-    done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
-    return done.stdout.strip() if done.returncode == 0 else ""
+        self.process.wait()
+        self.reader.join()
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if pipe is not None:
+                pipe.close()
 
 
 def measure(
     python: str, name: str, loss: str, rounds: int, scale: float, threads: int, sides: list[str]
 ) -> Iterator[dict[str, Any]]:
     """Yield a record of each side of one set and loss, measured in turns; `python` has the competitors."""
-    base = {"suite": "path", "set": name, "loss": loss, "threads": threads, "scale": scale}
-    own = Side(sys.executable, "workbench", name, loss, scale, threads)
-    others: dict[str, Side] = {}
+    versions = linear.versions(python)
+    base = {"suite": "path", "list": linear.LIST, "set": name, "loss": loss, "threads": threads, "scale": scale}
+    processes = {"workbench": Side(sys.executable, "workbench", name, loss, scale, threads)}
+    own = processes["workbench"]
     try:
-        least = own.ask(run=EXACT)
-        if "error" in least:
-            raise RuntimeError(least["error"])
+        least = own.ask(SECONDS_RUN, run=EXACT)
+        got = own.ask(SECONDS_RUN, prepare=least.get("values", []))
+        if error := least.get("error") or got.get("error"):
+            raise RuntimeError(error)
         version = importlib.metadata.version("sparse-workbench")
-        got = own.ask(prepare=least["values"])
-        runs: dict[str, dict[str, Any]] = {"workbench": {**got, "seconds": [], "version": version}}
-        runs["certified"] = {"tolerance": GAP, "seconds": [], "version": version, **_sizes(least)}
+        cap = max(CAP, CAP_TIMES * got["seconds"])
+        runs: dict[str, dict[str, Any]] = {"workbench": {**_columns(got), "seconds": [], "version": version}}
+        runs["certified"] = {**_columns(least), "tolerance": GAP, "seconds": [], "version": version}
         for side in sides:
-            if side in OURS:
+            losses = SIDES[side][0] if side in SIDES else ()
+            if side in OURS or loss not in losses or name not in ONLY.get(side, SETS):
                 continue
-            distribution, losses, _ = SIDES[side]
-            if loss not in losses or name not in ONLY.get(side, SETS):
-                continue
-            record = {"version": version_of(python, distribution)}
+            one = linear.get(side)
+            record = {"side": side, "version": versions.get(one.distribution, ""), "cap": cap}
             if not record["version"]:
-                yield base | record | {"side": side, "error": f"{distribution} is not installed"}
+                yield base | record | {"error": f"{one.distribution} is not installed"}
                 continue
-            others[side] = Side(python, side, name, loss, scale, threads)
-            got = others[side].ask(prepare=least["values"])
+            processes[side] = Side(python, side, name, loss, scale, threads)
+            got = processes[side].ask(SECONDS_COMPILE, compile=SHARE_COMPILED)
+            if "error" not in got:
+                got = processes[side].ask(cap, prepare=least["values"])
             if "error" in got:
-                yield base | record | {"side": side, "error": got["error"]}
+                yield base | record | _columns(got) | {"error": got["error"]}
                 continue
-            first = got.pop("seconds")
-            runs[side] = record | got | {"seconds": [first] if first > LIMIT else [], "is_once": first > LIMIT}
+            is_once = got["seconds"] > LIMIT
+            runs[side] = record | _columns(got) | {"seconds": [got["seconds"]] if is_once else [], "is_once": is_once}
         for number in range(rounds):
             order = list(runs) if number % 2 else list(runs)[::-1]
             for side in order:
-                if runs[side].get("is_once"):
+                if runs[side].get("is_once") or "error" in runs[side]:
                     continue
-                got = (own if side in OURS else others[side]).ask(run=runs[side]["tolerance"])
+                process = own if side in OURS else processes[side]
+                got = process.ask(SECONDS_RUN, run=runs[side]["tolerance"])
                 if "error" in got:
                     runs[side]["error"] = got["error"]
                     continue
@@ -336,13 +418,19 @@ def measure(
         for side, record in runs.items():
             yield base | record | {"side": side, "load": os.getloadavg()[0]}
     finally:
-        for process in (own, *others.values()):
+        for process in processes.values():
             process.end()
 
 
-def _sizes(answer: dict[str, Any]) -> dict[str, Any]:
-    """Return the sizes of the set from an answer."""
-    return {name: answer[name] for name in ("rows", "columns")}
+def _columns(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns of a record that an answer has, without seconds."""
+    return {key: answer[key] for key in ("tolerance", "excess", "nonzeros", "rows", "columns") if key in answer}
+
+
+def newest(found: list[dict]) -> list[dict[str, Any]]:
+    """Return of each set, share of its rows, loss, number of threads and side the record that was written last."""
+    names = ("set", "scale", "loss", "threads", "side")
+    return list({tuple(record.get(name) for name in names): record for record in found}.values())
 
 
 def ratios(found: list[dict]) -> list[dict[str, Any]]:
@@ -396,8 +484,18 @@ def page(found: list[dict], command: str) -> str:
                 f"| {WORDS[e['set']]} | {e['loss']} | {e['threads']} | {median(e['own']):.3g} | {e['ratio']:.2f} | "
                 f"{e['low']:.2f} to {e['high']:.2f} | {e['certified']:.2f} | {e['fastest']} | {others} |"
             )
-    versions = {r["side"]: r["version"] for r in found if r.get("version")}
-    out += ["", "Sides: " + ", ".join(f"{side} {version}" for side, version in versions.items()) + "."]
+    known = [
+        {
+            "candidate": r["side"],
+            "status": "failed" if "error" in r else "ok",
+            "reason": r.get("error", ""),
+            "versions": {linear.get(r["side"]).distribution: r["version"]},
+            "list": r.get("list"),
+        }
+        for r in found
+        if linear.name_of(r["side"])
+    ]
+    out += ["", linear.describe("path", known)]
     for r in found:
         if "error" in r:
             out.append(f"\n{r['side']}, {r['set']}, {r['loss']}: {r['error']}.")
@@ -429,7 +527,7 @@ def run(folder: Path, python: str, rounds: int, quick: bool, threads: int, sets:
                     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
                     file.write(json.dumps({"time": now, "machine": machine.machine_id(), **record}) + "\n")
                     file.flush()
-    found = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    found = newest([json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()])
     text = page(found, f"python -m benchmarks path --folder {folder}")
     (folder / PAGE).write_text(text, encoding="utf-8")
     return folder / PAGE

@@ -76,14 +76,14 @@ def path(
     threads: Annotated[int, typer.Option(min=1)] = 1,
     only: Annotated[list[str] | None, typer.Option()] = None,
 ) -> None:
-    """Time paths over alpha with an L1 penalty against celer, skglm, liblinear and scikit-learn, at an equal objective.
+    """Time paths over alpha with an L1 penalty against the list of linear competitors, at an equal objective.
 
     Parameters
     ----------
     folder
         Folder of records and page.
     python
-        Python of an environment that has celer, skglm, liblinear-official and scikit-learn; missing ones are named.
+        Python of an environment that has the competitors; missing ones are named.
     rounds
         Rounds of each side.
     quick

@@ -22,11 +22,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks import linear
 from benchmarks.contest import Record
 from benchmarks.shapes import BenchError
 from kernels.registry import Registry
 from workbench import atomic_files
-from workbench.advising.frameworks.training import why_not_installed
 from workbench.data import guess_columns
 from workbench.data.content import VARIABLE
 from workbench.data.tables.schema import Column
@@ -42,6 +42,8 @@ class Paths(NamedTuple):
     train: Path
     held_out: Path
     folder: Path
+    python: str = sys.executable
+    """Python that competitors are started with."""
 
     @property
     def predictions(self) -> Path:
@@ -63,7 +65,7 @@ class Candidate:
     """A program or script that trains on a file and predicts: `commands(paths, setting)` are its processes, `settings`
     the settings to try.
 
-    `formats` lists what it reads. `package` has to be installed; `install` says how.
+    `formats` lists what it reads. `package` has to be installed; `install` says how. `why_not` is why no case has it.
     """
 
     name: str
@@ -73,12 +75,18 @@ class Candidate:
     formats: tuple[str, ...] = ("svmlight", "clicks")
     package: str = ""
     install: str = ""
+    why_not: str = ""
 
-    def unavailable(self, format: str) -> str:
-        """Return why it cannot take part with a text format, "" if it can; nothing is imported."""
+    def unavailable(self, format: str, versions: Mapping[str, str]) -> str:
+        """Return why it cannot take part with a text format, "" if it can.
+
+        `versions` are those of the distributions that its Python has, by name.
+        """
         if format not in self.formats:
             return f"It reads {' and '.join(self.formats)} only."
-        return why_not_installed(self.package, self.install)
+        if self.package and self.package not in versions:
+            return f"{self.package} is not installed: {self.install}."
+        return self.why_not
 
 
 _candidates: Registry[Candidate] = Registry("candidate", (), BenchError)
@@ -137,7 +145,7 @@ register(
 )
 
 
-# Scripts of few lines with LIBLINEAR and SGDClassifier of scikit-learn, and with PyTorch's EmbeddingBag.
+# Scripts of few lines: the list of linear competitors, and PyTorch's EmbeddingBag.
 
 
 SCRIPT = Path(__file__).with_name("script.py")
@@ -145,22 +153,53 @@ STRENGTHS = tuple({"C": strength} for strength in (0.01, 0.03, 0.1, 0.3, 1.0))
 """Inverse strengths of the penalty that LIBLINEAR tries."""
 DECAYS = tuple({"alpha": alpha} for alpha in (1e-2, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5))
 """Strengths of the penalty that SGDClassifier tries; it ends by itself."""
+L1_STRENGTHS = tuple({"C": strength} for strength in (0.1, 0.3, 1.0, 3.0, 10.0))
+"""Inverse strengths of an L1 penalty."""
+OTHERS = ("torch", "polars")
+"""Distributions of competitors that the list of linear ones does not have."""
 
 
 def script_commands(library: str, paths: Paths, setting: Mapping[str, Any]) -> Commands:
     """Return the one command that runs `script.py` for a library; `setting` has exactly one value."""
     (value,) = setting.values()
     files = map(str, (paths.train, paths.held_out, paths.predictions, paths.stages))
-    return [("script", [sys.executable, str(SCRIPT), library, paths.format, *files, str(value)])]
+    return [("script", [paths.python, str(SCRIPT), library, paths.format, *files, str(value)])]
 
 
-register(Candidate("liblinear", "competitor", partial(script_commands, "liblinear"), STRENGTHS))
-register(Candidate("SGDClassifier", "competitor", partial(script_commands, "sgd"), DECAYS))
+_SOLVERS: dict[str, Sequence[Mapping[str, Any]]] = {"liblinear": STRENGTHS, "SGDClassifier": DECAYS}
+for _name, _settings in _SOLVERS.items():
+    register(Candidate(_name, "competitor", partial(script_commands, _name), _settings, package="scikit-learn"))
+for _one in linear.COMPETITORS:
+    if _one.solve is not None and "SGDClassifier" not in _one.aliases:
+        register(
+            Candidate(
+                _one.name,
+                "competitor",
+                partial(script_commands, _one.name),
+                L1_STRENGTHS if _one.name in ("skglm", "celer") else STRENGTHS,
+                package=_one.distribution,
+                install=_one.install,
+                why_not="It factors a matrix of all pairs of weights, of which there are too many."
+                if _one.is_quadratic
+                else "",
+            )
+        )
+register(
+    Candidate(
+        "polars, SGDClassifier",
+        "competitor",
+        partial(script_commands, "polars, SGDClassifier"),
+        DECAYS,
+        formats=("clicks",),
+        package="polars",
+        install="pip install polars",
+    )
+)
 register(
     Candidate(
         "EmbeddingBag",
         "competitor",
-        partial(script_commands, "embedding_bag"),
+        partial(script_commands, "EmbeddingBag"),
         PASSES,
         package="torch",
         install="pip install 'sparse-workbench[pytorch]'",
@@ -174,7 +213,7 @@ register(
 # is one pass.
 
 
-PROGRAM = (sys.executable, "-m", "vowpalwabbit")
+PROGRAM = ("-m", "vowpalwabbit")
 LOGISTIC = ("--quiet", "--loss_function", "logistic", "-b", "22")
 
 
@@ -196,8 +235,19 @@ def vowpal_wabbit_commands(has_cache: bool, paths: Paths, setting: Mapping[str, 
     """
     model = str(paths.folder / "model.vw")
     passes = ["--passes", str(setting["passes"]), "--cache_file", str(paths.folder / "rows.cache")] if has_cache else []
-    train = [*PROGRAM, *LOGISTIC, *passes, "-d", str(text_of(paths.train)), "-f", model]
-    test = [*PROGRAM, "--quiet", "-t", "-i", model, "-d", str(text_of(paths.held_out)), "--link", "logistic"]
+    train = [paths.python, *PROGRAM, *LOGISTIC, *passes, "-d", str(text_of(paths.train)), "-f", model]
+    test = [
+        paths.python,
+        *PROGRAM,
+        "--quiet",
+        "-t",
+        "-i",
+        model,
+        "-d",
+        str(text_of(paths.held_out)),
+        "--link",
+        "logistic",
+    ]
     return [("train", train), ("apply", [*test, "-p", str(paths.predictions)])]
 
 
@@ -316,15 +366,17 @@ def run_once(
     files: tuple[Path, Path],
     labels: np.ndarray,
     caches: str,
+    python: str = sys.executable,
 ) -> Record:
     """Run a candidate once and return the columns: seconds by stage, peak memory (bytes) and held-out loss.
 
-    `caches` is the folder for compiled code and parsed data, `labels` those held out. A failed process gives `status`
-    and `reason` only. The processes run in a temporary folder; `files` are those to train on and held out.
+    `caches` is the folder for compiled code and parsed data, `labels` those held out, `python` that of competitors. A
+    failed process gives `status` and `reason` only. The processes run in a temporary folder; `files` are those to train
+    on and held out.
     """
     environment = os.environ | {"NUMBA_CACHE_DIR": f"{caches}/code", VARIABLE: f"{caches}/data"}
     with tempfile.TemporaryDirectory(prefix="bench-end-") as folder:
-        paths = Paths(case.format, *files, Path(folder))
+        paths = Paths(case.format, *files, Path(folder), python)
         stages: dict[str, float] = {}
         peak = 0
         commands = candidate.commands(paths, setting)

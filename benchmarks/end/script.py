@@ -1,17 +1,21 @@
-"""What a user writes with scikit-learn or PyTorch: read a file, train, predict the rows of another one.
+"""What a user writes with a library: read a file, train, predict the rows of another one.
 
-Run as a program, with no other module of the project: library, format, file to train on, file held out, file of
-predictions, file of seconds by stage, and a value: the passes, of liblinear the inverse strength of the penalty, of sgd
-its strength.
+Run as a program, with no other module of the project but the list of linear competitors: library, format, file to train
+on, file held out, file of predictions, file of seconds by stage, and a value: the passes of EmbeddingBag, the strength
+of the penalty of SGDClassifier, for all others its inverse.
 """
 
+import importlib
 import itertools
 import json
+import os
 import sys
 import time
 from pathlib import Path
 
 BATCH_ROWS = 256
+ITERATIONS = 100
+"""Iterations of a solver at most, as scikit-learn has them by default; liblinear's tolerance is 1 / ITERATIONS."""
 
 
 def read_svmlight(train, held_out):
@@ -54,19 +58,67 @@ def read_clicks(train, held_out):
     return matrix(first), first.iloc[:, 0].to_numpy(), matrix(second)
 
 
-def train_sklearn(library, x, y, value):
-    """Train a linear model ("liblinear" or "sgd"); return a function from X to probabilities of 1 [rows].
+def read_clicks_polars(train, held_out):
+    """Return (X csr, y, held-out X csr) of two CSV files as `read_clicks` does, by polars.
 
-    `value` is LIBLINEAR's C or SGDClassifier's alpha. X is csr [rows, columns], y [rows] has labels 0 and 1.
+    `train` and `held_out` are file paths. An unknown category, or none, is an entry of 0.
     """
-    from sklearn.linear_model import LogisticRegression, SGDClassifier
+    import numpy as np
+    import polars as pl
+    from scipy import sparse
 
-    if library == "liblinear":
-        model = LogisticRegression(solver="liblinear", C=value)
-    else:
-        model = SGDClassifier(loss="log_loss", alpha=value, random_state=0)
-    model.fit(x, y)
-    return lambda held_out: model.predict_proba(held_out)[:, 1]
+    first, second = pl.read_csv(train), pl.read_csv(held_out)
+    numbers = [name for name in first.columns if name.startswith("I")]
+    categories = [name for name in first.columns if name.startswith("C")]
+    kinds = {name: pl.Enum(first[name].cast(pl.String).drop_nulls().unique()) for name in categories}
+    starts = np.cumsum([len(numbers), *(len(kind.categories) for kind in kinds.values())])
+
+    def matrix(frame):
+        """Return log(1 + number) / 8 and one-hot categories of a frame as one CSR matrix; missing numbers are 0."""
+        logarithms = np.log1p(frame[numbers].fill_null(0).to_numpy().astype(np.float32)) / 8
+        codes = frame.select(
+            pl.col(name).cast(pl.String).cast(kind, strict=False).to_physical().cast(pl.Int32).fill_null(-1)
+            for name, kind in kinds.items()
+        ).to_numpy()
+        columns = np.hstack([np.tile(np.arange(len(numbers)), (len(frame), 1)), np.maximum(codes, 0) + starts[:-1]])
+        values = np.hstack([logarithms, codes >= 0]).astype(np.float32)
+        rows = np.arange(len(frame) + 1, dtype=np.int32) * columns.shape[1]
+        shape = len(frame), int(starts[-1])
+        return sparse.csr_matrix((values.ravel(), columns.astype(np.int32).ravel(), rows), shape=shape)
+
+    return matrix(first), first[:, 0].to_numpy(), matrix(second)
+
+
+def train_listed(library, x, y, value):
+    """Train a linear model by a library of the list; return a function from X to probabilities of 1 [rows].
+
+    `value` is C, of SGDClassifier alpha. "liblinear" is the one that scikit-learn has. X is csr [rows, columns], y
+    [rows] has labels 0 and 1.
+    """
+    if library == "liblinear" or library.endswith("SGDClassifier"):
+        from sklearn.linear_model import LogisticRegression, SGDClassifier
+
+        model = (
+            LogisticRegression(solver="liblinear", C=value)
+            if library == "liblinear"
+            else SGDClassifier(loss="log_loss", alpha=value, random_state=0)
+        )
+        model.fit(x, y)
+        return lambda held_out: model.predict_proba(held_out)[:, 1]
+    import numpy as np
+
+    linear = import_list()
+    trained = linear.solve(library, linear.Problem(x, y, threads=os.cpu_count()), value, ITERATIONS)
+    return lambda held_out: 1 / (1 + np.exp(-trained.scores(held_out)))
+
+
+def import_list():
+    """Return the module that has the list of linear competitors, two folders above this file."""
+    folder = str(Path(__file__).resolve().parents[2])
+    sys.path += [] if folder in sys.path else [folder]
+    from benchmarks import linear
+
+    return linear
 
 
 def train_embedding_bag(x, y, passes):
@@ -102,19 +154,22 @@ def train_embedding_bag(x, y, passes):
 def main(library, format, train, held_out, predictions, stages, value):
     """Train on one file, write the probabilities for another to `predictions` and the seconds by stage as JSON.
 
-    `library` is "liblinear", "sgd" or "embedding_bag", `format` "svmlight" or "clicks", the other arguments but `value`
-    are paths; `value` (text) is C, alpha or the number of passes.
+    `library` is "EmbeddingBag", "liblinear", a name that ends in "SGDClassifier" or one of the list, `format`
+    "svmlight" or "clicks", the other arguments but `value` are paths; `value` (text) is C, alpha or the passes.
     """
     times = [time.perf_counter()]
     import numpy as np
     import sklearn.linear_model  # noqa: F401
 
-    if library == "embedding_bag":
+    if library == "EmbeddingBag":
         import torch  # noqa: F401
+    elif library != "liblinear" and not library.endswith("SGDClassifier"):
+        importlib.import_module(import_list().get(library).module)
     times.append(time.perf_counter())
-    x, y, x_held_out = (read_svmlight if format == "svmlight" else read_clicks)(train, held_out)
+    clicks = read_clicks_polars if library.startswith("polars") else read_clicks
+    x, y, x_held_out = (read_svmlight if format == "svmlight" else clicks)(train, held_out)
     times.append(time.perf_counter())
-    made = train_embedding_bag if library == "embedding_bag" else lambda *rest: train_sklearn(library, *rest)
+    made = train_embedding_bag if library == "EmbeddingBag" else lambda *rest: train_listed(library, *rest)
     predict = made(x, y, float(value))
     times.append(time.perf_counter())
     np.savetxt(predictions, predict(x_held_out), fmt="%.6g")

@@ -2,6 +2,7 @@
 
 import json
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,12 +13,13 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks import compare, tables
+from benchmarks import compare, linear, tables
 from benchmarks.compare import Compared, target, value_of
 from benchmarks.contest import Record
 from benchmarks.end import (
     FORMATS,
     MEGABYTES,
+    OTHERS,
     Candidate,
     Case,
     drop_from_memory,
@@ -30,7 +32,7 @@ from benchmarks.end import (
 from benchmarks.harness import Run, Suite
 from benchmarks.page import Page, Section, frame
 from workbench.analysis.formatting import format_bytes, format_number, format_seconds
-from workbench.measure import race
+from workbench.measure import machine, race
 from workbench.plots.chart import message
 
 TOLERANCE = 0.02
@@ -39,7 +41,7 @@ STARTS = ("warm", "cold")
 WARM_RUNS = 3
 
 
-def measure(run: Run, full: bool = False) -> Iterator[Record]:
+def measure(run: Run, full: bool = False, python: str = sys.executable) -> Iterator[Record]:
     """Time whole processes from a file to predictions, with other libraries, to the same held-out loss.
 
     Records, page, charts and files are in the folder of --results. Exit status: 130 after Ctrl-C, 2 for a wrong name.
@@ -48,6 +50,8 @@ def measure(run: Run, full: bool = False) -> Iterator[Record]:
     ----------
     full
         Files of 1 GB too.
+    python
+        Python of an environment that has the competitors; missing ones are named.
 
     Examples
     --------
@@ -57,25 +61,35 @@ def measure(run: Run, full: bool = False) -> Iterator[Record]:
     every = [Case(name, size) for size in MEGABYTES for name in FORMATS]
     usual = every if full or run.names else every[: -len(FORMATS)]
     candidates = [get(name) for name in names()]
-    settings = {one.name: [dict(each) for each in one.settings] for one in candidates}
+    settings: dict[str, Any] = {one.name: [dict(each) for each in one.settings] for one in candidates}
+    versions = linear.versions(python, *OTHERS)
+    settings |= {"list": linear.LIST, "versions": versions}
     about = lambda case: run.about(case, ["benchmarks.end"], (), settings)  # noqa: E731
     for case, known in run.new(run.choose(usual, every[: len(FORMATS)]), about):
         run.tell(f"{case.name}: writing the files")
         files = write_files(case, run.folder / "files")
-        for columns in measured(run, case, candidates, files):
-            yield known | columns
+        for columns in measured(run, case, candidates, files, python, versions):
+            yield known | {"list": linear.LIST, "versions": machine.versions() | versions} | columns
 
 
-def measured(run: Run, case: Case, candidates: Sequence[Candidate], files: tuple[Path, Path]) -> Iterator[Record]:
+def measured(
+    run: Run,
+    case: Case,
+    candidates: Sequence[Candidate],
+    files: tuple[Path, Path],
+    python: str,
+    versions: Mapping[str, str],
+) -> Iterator[Record]:
     """Yield the records of a case: each setting once, then the soonest sufficient one of each candidate, warm and cold.
 
-    Sufficient is a held-out loss within 2 % of the best of any candidate. Warm runs are in rounds of turned order.
+    `python` starts competitors, whose distributions have these versions. Sufficient is a held-out loss within 2 % of
+    the best of any candidate. Warm runs are in rounds of turned order.
     """
     labels, tried = labels_in(files[1]), list[Record]()
     with tempfile.TemporaryDirectory(prefix="bench-end-") as caches:
         for one in candidates:
             run.tell(f"{case.name}: {one.name}, settings")
-            for record in settings_of(case, one, files, labels, caches):
+            for record in settings_of(case, one, files, labels, caches, python, versions):
                 tried.append(record)
                 yield record
         able = sufficient(tried)
@@ -85,7 +99,7 @@ def measured(run: Run, case: Case, candidates: Sequence[Candidate], files: tuple
         def timed(name: str) -> float:
             """Run a candidate's chosen setting once, keep its columns and return its seconds."""
             run.tell(f"{case.name}: {name}, warm")
-            runs[name].append(run_once(case, get(name), chosen[name], files, labels, caches))
+            runs[name].append(run_once(case, get(name), chosen[name], files, labels, caches, python))
             return float(runs[name][-1].get("seconds", np.nan))
 
         ready = {name: race.ReadyCandidate((name,), partial(timed, name), 1.0) for name in chosen}
@@ -97,20 +111,26 @@ def measured(run: Run, case: Case, candidates: Sequence[Candidate], files: tuple
         for path in files:
             drop_from_memory(path)
         with tempfile.TemporaryDirectory(prefix="bench-end-") as empty:
-            columns = run_once(case, get(name), setting, files, labels, empty)
+            columns = run_once(case, get(name), setting, files, labels, empty, python)
         yield columns_of(get(name), setting, "cold") | columns
 
 
 def settings_of(
-    case: Case, candidate: Candidate, files: tuple[Path, Path], labels: np.ndarray, caches: str
+    case: Case,
+    candidate: Candidate,
+    files: tuple[Path, Path],
+    labels: np.ndarray,
+    caches: str,
+    python: str,
+    versions: Mapping[str, str],
 ) -> Iterator[Record]:
     """Yield a record of each setting, run once, after a first run that fills the caches."""
-    if reason := candidate.unavailable(case.format):
+    if reason := candidate.unavailable(case.format, versions):
         yield columns_of(candidate, {}, "settings") | {"status": "unsupported", "reason": reason}
         return
-    run_once(case, candidate, candidate.settings[0], files, labels, caches)
+    run_once(case, candidate, candidate.settings[0], files, labels, caches, python)
     for setting in candidate.settings:
-        columns = run_once(case, candidate, setting, files, labels, caches)
+        columns = run_once(case, candidate, setting, files, labels, caches, python)
         yield columns_of(candidate, setting, "settings") | columns
 
 
@@ -256,7 +276,9 @@ def page(records: Sequence[Record]) -> Page:
         bars = list(map(line, bars_of(own)))
         sections.append(Section(name, COLUMNS, bars, "", left_out(own), file, partial(draw, own), (9.0, 4.5)))
     targets = [target(f"project / soonest competitor, {start}", each[start], most=1.0) for start in STARTS]
-    return Page(targets, sections, values={"tolerance": f"{100 * TOLERANCE:g} %"})
+    known = [record for own in cases.values() for record in own]
+    values = {"tolerance": f"{100 * TOLERANCE:g} %", "list": linear.describe("end", known)}
+    return Page(targets, sections, values=values)
 
 
 SUITE = Suite("end", tables.END, measure, page)

@@ -10,7 +10,7 @@ import numpy as np
 import typer
 from matplotlib.figure import Figure
 
-from benchmarks import tables
+from benchmarks import linear, tables
 from benchmarks.compare import Target, geometric_mean, target, value_of
 from benchmarks.contest import Record
 from benchmarks.fit import cases as of_cases
@@ -22,7 +22,7 @@ from benchmarks.shapes import BenchError
 from workbench.analysis.formatting import format_bytes, format_number, format_seconds
 from workbench.analysis.pool import group_by
 from workbench.command import data_commands
-from workbench.measure import closure, race
+from workbench.measure import closure, machine, race
 from workbench.measure.child import Ended
 from workbench.measure.posterior import Ratio
 from workbench.measure.rounds import INTERIM_ANALYSES, MOST, counterbalanced_order, ratio_of
@@ -31,7 +31,7 @@ from workbench.plots.chart import message
 from workbench.sweeps import spec
 from workbench.sweeps.spec import Configuration
 
-LIBRARIES = ("torch", "scikit-learn", "implicit", "tensorflow-cpu", "vowpalwabbit")
+LIBRARIES = ("torch", "implicit", "tensorflow-cpu", *linear.DISTRIBUTIONS)
 FIRST, SECOND = 0.4, 2.0
 """Seconds of training that all settings have, and that the two best of a candidate have; the best has all of them."""
 COMPETITORS = 4
@@ -143,9 +143,11 @@ class Course:
         self.known = {one["key"]: one for one in run.records if one["status"] not in ("failed",)}
         self.tried: dict[str, dict[int, Record]] = {name: {} for name in self.candidates}
         dataset = case.configuration.dataset
+        versions = machine.versions() | linear.versions()
         self.about = {
             name: run.about(case, roots(name, dataset, case.model), LIBRARIES, name, seconds)
             | {"candidate": name, "side": one.side, "is_dense": one.is_dense, "seconds_limit": seconds}
+            | {"list": linear.LIST, "versions": versions}
             for name, one in self.candidates.items()
         }
 
@@ -528,6 +530,7 @@ def page(records: Sequence[Record]) -> Page:
     tried = [row for one in found for entry in one.entries for row in entry.settings]
     joined = lambda name: ", ".join(sorted({f"{row[name]:g}" for row in tried if row[name]}))  # noqa: E731
     values = {"tolerance": f"{100 * TOLERANCE:g} %", "seconds": joined("seconds_limit"), "threads": joined("threads")}
+    values["list"] = linear.describe("fit", [row for row in tried if row["model"] == "logistic"])
     return Page(list_targets(found), sections, values=values)
 
 

@@ -65,6 +65,7 @@ def test_each_candidate_has_records_of_settings_then_warm_and_cold_and_the_page_
     page = write(end.SUITE, tmp_path).read_text("utf-8")
     assert "no_such_package is not installed: get it." in page
     assert "no luck" in page
+    assert "List 1 of linear competitors. Measured: none. Not measured: liblinear primal, " in page
     assert re.search(r"Warm, project takes .*s, [\d.]+ times \w+ than other \(.*s\)\.", page)
     assert (tmp_path / "end-svmlight-1-mb.svg").stat().st_size > 1000
 
@@ -96,8 +97,10 @@ def test_a_process_that_fails_or_takes_too_long_says_so(monkeypatch):
 
 
 @pytest.mark.parametrize("format", suite.FORMATS)
-@pytest.mark.parametrize("library", ["liblinear", "sgd"])
+@pytest.mark.parametrize("library", ["liblinear", "SGDClassifier", "scikit-learn lbfgs", "polars, SGDClassifier"])
 def test_the_script_predicts_better_than_chance(format, library, small_files, tmp_path):
+    if library.startswith("polars"):
+        pytest.importorskip("polars")
     train, held_out = suite.write_files(suite.Case(format, 10), tmp_path)
     paths = Paths(format, train, held_out, tmp_path)
     script.main(library, format, *map(str, (train, held_out, paths.predictions, paths.stages)), "0.01")
@@ -130,7 +133,7 @@ def test_numbers_of_clicks_are_taken_as_logarithms_by_a_file_of_column_kinds(sma
         ended = CliRunner().invoke(cli.app, arguments)
         assert ended.exit_code == 0, ended.output
     assert len(suite._lines(tmp_path / "predictions.csv", 10)) == 10
-    assert "clicks only" in get("project, logarithms").unavailable("svmlight")
+    assert "clicks only" in get("project, logarithms").unavailable("svmlight", {})
 
 
 def test_rows_are_written_as_vowpal_wabbit_reads_them(tmp_path):
@@ -139,4 +142,4 @@ def test_rows_are_written_as_vowpal_wabbit_reads_them(tmp_path):
     paths = Paths("svmlight", *[tmp_path / "a.svm"] * 2, tmp_path)
     commands = dict(get("Vowpal Wabbit, cache").commands(paths, {"passes": 2}))
     assert "--cache_file" in commands["train"]
-    assert get("Vowpal Wabbit").unavailable("clicks") == "It reads svmlight only."
+    assert get("Vowpal Wabbit").unavailable("clicks", {}) == "It reads svmlight only."
