@@ -13,6 +13,8 @@ most rows have changed, copies send the rows themselves, and `add_copies` does b
 ([1], [[1.0, 2.0]], True)
 """
 
+import math
+
 import numpy as np
 
 from kernels.structure import plain
@@ -56,6 +58,37 @@ def add(base, rows, changes, first):
         row = rows[place]
         for n in range(base.shape[1]):
             base[row, n] += changes[place, first + n]
+
+
+@compiled
+def add_scaled(base, rows, changes, before, after):
+    """Add changes[:, : N] to `rows` int64 [U] of base [D, N], in place, each times sqrt(own / after). O(U N).
+
+    `before` [U, N] and `after` [D, N] are sums of squares before and after the changes of all copies; own is `before` +
+    changes[:, N :], those of this copy.
+    """
+    width = base.shape[1]
+    for place in range(rows.size):
+        row = rows[place]
+        for n in range(width):
+            if after[row, n] > 0:
+                own = before[place, n] + changes[place, width + n]
+                base[row, n] += changes[place, n] * math.sqrt(own / after[row, n])
+
+
+@compiled
+def add_scaled_copies(base, copies, squares, after, out):
+    """Do as `add_copies`, with each copy's difference times sqrt(squares / after). O(C D N).
+
+    `squares` [C, D, N] are the sums of squares of each copy, `after` [D, N] those with the changes of all.
+    """
+    for row in range(base.shape[0]):
+        for n in range(base.shape[1]):
+            before = total = base[row, n]
+            if after[row, n] > 0:
+                for number in range(copies.shape[0]):
+                    total += (copies[number, row, n] - before) * math.sqrt(squares[number, row, n] / after[row, n])
+            out[row, n] = total
 
 
 @compiled

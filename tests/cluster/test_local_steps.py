@@ -52,6 +52,13 @@ def test_changes_of_marked_rows_are_subtracted_added_and_copied(dtype, width):
     assert np.array_equal(base[others], before[others])
     changes.add_copies(before, np.stack([base, table, before]), out := np.empty_like(base))
     np.testing.assert_allclose(out, base + table - before, rtol=1e-4, atol=1e-6)
+    squares, after = np.stack([base + 1, table + 1]), base + table + 2
+    changes.add_scaled_copies(before, np.stack([base, table]), squares, after, out)
+    wanted = before + (base - before) * np.sqrt(squares[0] / after) + (table - before) * np.sqrt(squares[1] / after)
+    np.testing.assert_allclose(out, wanted, rtol=1e-5)
+    both = np.hstack([table, squares[0]])[rows]
+    changes.add_scaled(base, rows, both, np.zeros_like(table[rows]), after)
+    np.testing.assert_allclose(base[rows], table[rows] * (1 + np.sqrt(squares[0] / after)[rows]), rtol=1e-5)
     changes.add_copies(before, np.stack([before, before]), out)
     assert np.array_equal(out, before), "what no copy has changed stays"
 

@@ -9,8 +9,9 @@ rank waits for: a rank takes up to k batches without the changes of the others. 
 beside its time; with k = 1 a training sends rows at every step instead (`workbench.cluster.store`), with the bits of
 one process.
 
-Changes can be added for rules whose states are sums: `sgd`, and `adagrad`, whose sums of squares then have the squares
-of all ranks. Every rank holds all weights and states, and a second copy of them.
+Changes can be added for rules whose states are sums: `sgd`, and `adagrad`. There the sums of squares get the squares of
+all ranks, and a rank's change of a weight counts times the root of its own sum over that of all: about what it had
+been if the rank had known them. Every rank holds all weights and states, and a second copy of them.
 """
 
 import itertools
@@ -139,9 +140,13 @@ class Copy:
         of_all = exchange.all_rows(f"rows of {name}", rows, counts)
         changed = exchange.all_rows(f"changes of all of {name}", own, counts)
         ends = np.cumsum([0, *counts]).tolist()
-        for table, base, first in zip(tables, bases, starts, strict=False):
-            for start, stop in itertools.pairwise(ends):
-                changes.add(base, of_all[start:stop], changed[start:stop], first)
+        parts = [slice(*each) for each in itertools.pairwise(ends)]
+        before = bases[-1][of_all]
+        for part in parts:
+            changes.add(bases[-1], of_all[part], changed[part], starts[-2])
+        for part in parts if len(bases) > 1 else ():
+            changes.add_scaled(bases[0], of_all[part], changed[part], before[part], bases[1])
+        for table, base in zip(tables, bases, strict=True):
             changes.copy(base, of_all, table)
 
     def _add_whole(self, name: str, tables: list, bases: list) -> None:
@@ -149,9 +154,17 @@ class Copy:
         exchange, parts = self.exchange, Partition(len(tables[0]), self.exchange.ranks)
         counts, own = [parts.count(rank) for rank in range(parts.shards)], parts.count(exchange.rank)
         first = int(parts.borders[exchange.rank])
-        for table, base in zip(tables, bases, strict=True):
-            came = exchange.rows(f"copies of {name}", table, counts, [own] * parts.shards)
-            sums = exchange.buffer(f"sums of {name}", (own, table.shape[1]), table.dtype)
-            changes.add_copies(base[first : first + own], came.reshape(parts.shards, own, -1), sums)
-            exchange.all_rows(f"sums of all of {name}", sums, counts, base)
+        copies = [
+            exchange.rows(f"copies {place} of {name}", table, counts, [own] * parts.shards).reshape(
+                parts.shards, own, -1
+            )
+            for place, table in enumerate(tables)
+        ]
+        sums = [exchange.buffer(f"sums {place} of {name}", of.shape[1:], of.dtype) for place, of in enumerate(copies)]
+        old = [base[first : first + own] for base in bases]
+        changes.add_copies(old[-1], copies[-1], sums[-1])
+        if len(tables) > 1:
+            changes.add_scaled_copies(old[0], *copies, sums[1], sums[0])
+        for table, base, summed in zip(tables, bases, sums, strict=True):
+            exchange.all_rows(name, summed, counts, base)
             table[...] = base
