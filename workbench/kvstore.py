@@ -98,6 +98,18 @@ class Store(ABC):
         stores exactly these rows; a dense one keeps its other rows. Deferred updates of these rows are applied first.
         """
 
+    def ask_ahead(self, rows: Mapping[Key, np.ndarray | None]) -> None:  # noqa: B027 - most stores have nothing to ask
+        """Announce the rows that the pull after the next push reads, as of `pull_into`; a store may begin to send them.
+
+        `advance` is then called after forward and backward pass; nothing is done by default.
+        """
+
+    def advance(self) -> None:  # noqa: B027 - the same
+        """Let what `ask_ahead` has begun go on; nothing by default."""
+
+    def drop_ahead(self) -> None:  # noqa: B027 - the same
+        """Forget what was announced; nothing by default."""
+
     @abstractmethod
     def set_optimizer(self, updater: Updater) -> None:
         """Apply a step of this optimizer at every following push; the store changes the optimizer's state."""

@@ -35,6 +35,17 @@ class ThreadRank:
         assert [part.size for part in parts] == list(received[1])
         received[0].reshape(-1)[...] = np.concatenate(parts)
 
+    def Ialltoall(self, sent: np.ndarray, received: np.ndarray) -> "ThreadRank":  # noqa: N802
+        self.Alltoall(sent, received)
+        return self
+
+    def Ialltoallv(self, sent: list, received: list) -> "ThreadRank":  # noqa: N802
+        self.Alltoallv(sent, received)
+        return self
+
+    def Wait(self) -> None:  # noqa: N802
+        pass
+
     def Allgatherv(self, sent: np.ndarray, received: list) -> None:  # noqa: N802
         parts = [part.reshape(-1) for part in self.allgather(sent.copy())]
         assert [part.size for part in parts] == list(received[1])

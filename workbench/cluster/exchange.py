@@ -6,7 +6,7 @@ are, received ones into buffers that are reused by the next call with the same n
 
 import math
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -25,8 +25,8 @@ def world() -> Any:
 
 @final
 class Exchange:
-    """Collective calls on a communicator of mpi4py, or one with its methods `Alltoall`, `Alltoallv`,
-    `Allgatherv` and `allgather`.
+    """Collective calls on a communicator of mpi4py, or one with its methods `Alltoall`, `Ialltoall`, `Alltoallv`,
+    `Ialltoallv`, `Allgatherv` and `allgather`.
 
     `bytes_moved` counts bytes of arrays to and from other ranks.
     """
@@ -50,10 +50,30 @@ class Exchange:
 
         StoreError on every rank if they do not all call this with the same `what`.
         """
+        header, came = self._headers(what, counts)
+        self.communicator.Alltoall(header, came)
+        return self._checked(what, header, came)
+
+    def begin_counts(self, what: str, counts: np.ndarray) -> Callable[[], np.ndarray]:
+        """Begin what `counts` does; the function that is returned waits for it and returns what came."""
+        header, came = self._headers(what, counts)
+        request = self.communicator.Ialltoall(header, came)
+
+        def wait() -> np.ndarray:
+            """Wait for the counts and return them."""
+            request.Wait()
+            return self._checked(what, header, came)
+
+        return wait
+
+    def _headers(self, what: str, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return what is sent to each rank, a hash of `what` and its counts, and the array for what comes."""
         header = np.empty((self.ranks, 1 + len(counts)), np.int64)
         header[:, 0], header[:, 1:] = zlib.crc32(what.encode()), counts.T
-        came = np.empty_like(header)
-        self.communicator.Alltoall(header, came)
+        return header, np.empty_like(header)
+
+    def _checked(self, what: str, header: np.ndarray, came: np.ndarray) -> np.ndarray:
+        """Return the counts that came; StoreError if a rank has called something else."""
         if (came[:, 0] != header[0, 0]).any():
             others = np.flatnonzero(came[:, 0] != header[0, 0]).tolist()
             raise StoreError(f"Rank {self.rank} calls {what}, ranks {others} something else; all call the same.")
@@ -64,13 +84,36 @@ class Exchange:
 
         `sent` is contiguous `[sum(counts), ...]`; the result `[sum(received), ...]` is a buffer of `name`.
         """
+        came, *both = self._of_rows(name, sent, counts, received)
+        self.communicator.Alltoallv(*both)
+        return came
+
+    def begin_rows(
+        self, name: str, sent: np.ndarray, counts: Sequence[int], received: Sequence[int]
+    ) -> Callable[[], np.ndarray]:
+        """Begin what `rows` does; the function that is returned waits for it and returns the rows that came.
+
+        `sent` is not to be changed before.
+        """
+        came, *both = self._of_rows(name, sent, counts, received)
+        request = self.communicator.Ialltoallv(*both)
+
+        def wait() -> np.ndarray:
+            """Wait for the rows and return them; holds what is sent until then."""
+            request.Wait()
+            both.clear()
+            return came
+
+        return wait
+
+    def _of_rows(self, name: str, sent: np.ndarray, counts: Sequence[int], received: Sequence[int]) -> tuple:
+        """Return (array for the rows that come, [sent, elements to each], [array, elements from each]); count bytes."""
         came = self.buffer(name, (sum(received), *sent.shape[1:]), sent.dtype)
         width = math.prod(sent.shape[1:])
         own = [[count * width for count in each] for each in (counts, received)]
-        self.communicator.Alltoallv([sent, own[0]], [came, own[1]])
         away = sum(own[0]) + sum(own[1]) - own[0][self.rank] - own[1][self.rank]
         self.bytes_moved += away * sent.dtype.itemsize
-        return came
+        return came, [sent, own[0]], [came, own[1]]
 
     def all_rows(self, name: str, own: np.ndarray, counts: Sequence[int], out: np.ndarray | None = None) -> np.ndarray:
         """Return the rows of all ranks in order, `counts` of each; `own` are those of this one, contiguous.

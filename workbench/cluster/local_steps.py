@@ -164,7 +164,7 @@ class Copy:
         old = [base[first : first + own] for base in bases]
         changes.add_copies(old[-1], copies[-1], sums[-1])
         if len(tables) > 1:
-            changes.add_scaled_copies(old[0], *copies, sums[1], sums[0])
+            changes.add_scaled_copies(old[0], copies[0], copies[1], sums[1], sums[0])
         for table, base, summed in zip(tables, bases, sums, strict=True):
             exchange.all_rows(name, summed, counts, base)
             table[...] = base

@@ -20,7 +20,7 @@ import os
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,6 +28,7 @@ from numpy.typing import ArrayLike
 from kernels.registry import unknown_name
 from workbench import formats
 from workbench.cluster import checkpoints, partition
+from workbench.cluster.ahead import Ahead, Asked
 from workbench.cluster.checkpoints import Manifest
 from workbench.cluster.exchange import Exchange
 from workbench.cluster.partition import Held, Partition, Source
@@ -69,6 +70,19 @@ class OneRank:
         """Copy the array of `sent`, [array, counts], to that of `received`."""
         received[0][...] = sent[0]
 
+    def Ialltoall(self, sent: np.ndarray, received: np.ndarray) -> "OneRank":  # noqa: N802 - as in mpi4py
+        """Copy `sent` to `received`; return a request, which is done."""
+        self.Alltoall(sent, received)
+        return self
+
+    def Ialltoallv(self, sent: Sequence[Any], received: Sequence[Any]) -> "OneRank":  # noqa: N802 - as in mpi4py
+        """Copy the array of `sent` to that of `received`; return a request, which is done."""
+        self.Alltoallv(sent, received)
+        return self
+
+    def Wait(self) -> None:  # noqa: N802 - as in mpi4py
+        """Wait for nothing."""
+
     def Allgatherv(self, sent: np.ndarray, received: Sequence[Any]) -> None:  # noqa: N802 - as in mpi4py
         """Copy `sent` to the array of `received`, [array, counts]."""
         received[0][...] = sent
@@ -76,17 +90,6 @@ class OneRank:
     def allgather(self, value: Any) -> list[Any]:
         """Return [value]."""
         return [value]
-
-
-class Asked(NamedTuple):
-    """Rows of a key that are asked for: by this rank of each rank, and by each rank of this one."""
-
-    order: np.ndarray | None
-    """Positions of the asked rows in the order sent, None if they are sent as they are."""
-    counts: list[int]
-    wanted: np.ndarray
-    """Local indices of the rows that ranks want of this one, in the order of the ranks."""
-    received: list[int]
 
 
 @final
@@ -107,6 +110,13 @@ class MpiStore(Store):
         self.updater: Updater | None = None
         self.settings: dict[str, Any] | None = None
         self.step = 0
+        self.ahead: Ahead | None = None
+        self.last_wanted: dict[Key, np.ndarray] = {}
+        """Rows of this rank that ranks asked for in the last pull, by key."""
+        self.last_pulled: dict[Key, np.ndarray] = {}
+        """Rows that this rank has pulled last, by key; pushes have no others while the next ones are on their way."""
+        self.pushed_sparse: set[Key] = set()
+        """Keys to which all ranks have pushed rows alone in the last step."""
 
     def __repr__(self) -> str:
         """Return keys, rank and number of ranks as text."""
@@ -151,6 +161,8 @@ class MpiStore(Store):
         orders = {key: self._order(key, one.indices) for key, one in pushed.items() if isinstance(one, RowSparse)}
         counts = np.array([orders[key][1] if key in orders else [DENSE] * self.trainers for key in pushed], np.int64)
         came = self.exchange.counts(f"push_all of {list(pushed)}", counts.reshape(len(pushed), self.trainers))
+        self._check_pushed_rows(pushed)
+        self.pushed_sparse = {key for key, sources in zip(pushed, came.tolist(), strict=True) if DENSE not in sources}
         parts: dict[Key, list[Any]] = {}
         for (key, value), sources in zip(pushed.items(), came.tolist(), strict=True):
             own = self._push(key, value, orders.get(key), sources)
@@ -225,14 +237,70 @@ class MpiStore(Store):
 
         Deferred updates of these rows are applied first.
         """
-        asked = self._ask(rows)
+        ahead = self._take_ahead(rows)
+        asked = self._ask(rows) if ahead is None else {key: ahead.asked.get(key) for key in rows}
+        self.last_wanted = {key: own.wanted.copy() for key, own in asked.items() if own is not None}
+        self.last_pulled = {key: numbers for key, numbers in rows.items() if numbers is not None}
         self._catch_up(asked)
         for key, array in out.items():
             own, numbers = asked[key], rows[key]
             if own is None or numbers is None:
                 formats.assign(array, self._whole(key))
-            else:
-                put_rows(array, RowSparse.assemble(self._answer(key, own), numbers, self.held[key].shape))
+                continue
+            values = ahead.answer(key) if ahead is not None and key in ahead.early else self._answer(key, own)
+            put_rows(array, RowSparse.assemble(values, numbers, self.held[key].shape))
+
+    def ask_ahead(self, rows: Rows) -> None:
+        """Ask for the rows (int64, sorted; no key for all rows) that the pull after the next push reads.
+
+        They travel while the ranks compute (`workbench.cluster.ahead`): call `advance` after the forward pass and after
+        the backward pass. That pull is to name the same arrays, else what was asked for is dropped.
+        """
+        self.drop_ahead()
+        known = {key: numbers for key, numbers in rows.items() if numbers is not None}
+        if known and self.trainers > 1:
+            self.ahead = Ahead(self, known)
+
+    def advance(self) -> None:
+        """Let what `ask_ahead` has begun go on, if something was."""
+        if self.ahead is not None:
+            self.ahead.advance()
+
+    def drop_ahead(self) -> None:
+        """Wait for what `ask_ahead` has begun, and forget it."""
+        if self.ahead is not None:
+            self.ahead.drop()
+            self.ahead = None
+
+    def _take_ahead(self, rows: Rows) -> Ahead | None:
+        """Return what was asked for ahead if it is what `rows` names; else drop it and return None."""
+        ahead = self.ahead
+        known = {key: numbers for key, numbers in rows.items() if numbers is not None}
+        if (
+            ahead is None
+            or ahead.rows.keys() != known.keys()
+            or any(ahead.rows[key] is not known[key] for key in known)
+        ):
+            self.drop_ahead()
+            return None
+        self.ahead = None
+        ahead.finish()
+        return ahead
+
+    def keeps_rows(self, key: Key) -> bool:
+        """Return whether an update changes only rows that ranks push, which they have pulled before."""
+        is_lazy = self.updater is not None and self.updater.lazy == "on"
+        return is_lazy and key in self.pushed_sparse and key in self.last_wanted
+
+    def _check_pushed_rows(self, pushed: Mapping[Key, Any]) -> None:
+        """Raise StoreError if rows are pushed that were not pulled, while rows of the next batch are on their way."""
+        for key in self.ahead.early if self.ahead is not None else ():
+            value = pushed.get(key)
+            is_of_pull = isinstance(value, RowSparse) and np.isin(value.indices, self.last_pulled[key]).all()
+            if value is not None and not is_of_pull:
+                raise StoreError(
+                    f"Rows of {key!r} are pushed after ask_ahead that the last pull did not read. Call drop_ahead first."
+                )
 
     def catch_up(self, rows: Rows | None = None) -> None:
         """Apply deferred updates of the rows by key (int64; None for all rows, or of all keys) on their ranks."""
@@ -260,6 +328,7 @@ class MpiStore(Store):
 
         StoreError if it does not fit the optimizer.
         """
+        self.drop_ahead()
         checked = self._empty_store()
         checked.load_state_dict(state)
         self.held, self.drawn, self.sources = {}, {}, {}
@@ -310,6 +379,7 @@ class MpiStore(Store):
         Without an optimizer that of the checkpoint is set. A checkpoint of other values than the store has, or of
         another optimizer, is a StoreError.
         """
+        self.drop_ahead()
         failure: Exception | None = None
         try:
             manifest = checkpoints.read(folder)
@@ -384,8 +454,11 @@ class MpiStore(Store):
             check_pushed(key, array, held)
         return arrays[0] if len(arrays) == 1 else added(arrays)
 
-    def _order(self, key: Key, numbers: np.ndarray) -> tuple[np.ndarray | None, list[int], np.ndarray]:
-        """Return how sorted row indices are sent: (their permutation or None, rows to each rank, local indices)."""
+    def _order(self, key: Key, numbers: np.ndarray, use: str = "") -> tuple[np.ndarray | None, list[int], np.ndarray]:
+        """Return how sorted row indices are sent: (their permutation or None, rows to each rank, local indices).
+
+        The last are in a buffer of this `use`.
+        """
         held = self.held[key]
         places, permutation = held.partition.places(numbers), None
         if self._is_hashed:
@@ -394,7 +467,7 @@ class MpiStore(Store):
         borders = held.partition.borders
         ends = np.searchsorted(places, borders)
         counts = np.diff(ends).tolist()
-        local = self.exchange.buffer(f"{key} local", (places.size,), held.index_dtype)
+        local = self.exchange.buffer(f"{key} local {use}", (places.size,), held.index_dtype)
         for (start, stop), border in zip(itertools.pairwise(ends.tolist()), borders.tolist(), strict=False):
             np.subtract(places[start:stop], border, out=local[start:stop], casting="unsafe")
         return permutation, counts, local
@@ -435,18 +508,23 @@ class MpiStore(Store):
 
         The result is a buffer of the exchange.
         """
-        held = self.held[key]
-        sent = self.exchange.buffer(f"{key} sent", (len(asked.wanted), *held.shape[1:]), held.dtype)
-        if len(asked.wanted):
-            if key in self.sources:
-                self._draw({key: np.unique(asked.wanted).astype(np.int64)})
-            _take_rows(self.part.values[key], asked.wanted, sent)
+        sent = self.take(key, asked.wanted, "sent")
         came = self.exchange.rows(f"{key} values", sent, asked.received, asked.counts)
         if asked.order is None:
             return came
         values = self.exchange.buffer(f"{key} ordered", came.shape, came.dtype)
         values[asked.order] = came
         return values
+
+    def take(self, key: Key, rows: np.ndarray, use: str) -> np.ndarray:
+        """Return a copy of rows (local indices) of this rank's part, in a buffer of this `use`; draw missing ones."""
+        held = self.held[key]
+        taken = self.exchange.buffer(f"{key} {use}", (len(rows), *held.shape[1:]), held.dtype)
+        if len(rows):
+            if key in self.sources:
+                self._draw({key: np.unique(rows).astype(np.int64)})
+            _take_rows(self.part.values[key], rows, taken)
+        return taken
 
     def _whole(self, key: Key) -> Any:
         """Return the whole value of a key, gathered from all ranks, after generating rows that are missing."""

@@ -179,6 +179,8 @@ class Module:
         self.trained_with: dict[str, Any] | None = None
         self.gathered: dict[str, np.ndarray] | None = None
         self.initialised, self.state, self.version = False, "idle", 0
+        self.following: Prepared | None = None
+        """The batch after the one that is trained on, whose rows travel meanwhile."""
 
     def __repr__(self) -> str:
         """Return parameters, state and epoch as one line."""
@@ -325,10 +327,14 @@ class Module:
         if self.store is not None or self.lags:
             for worker, part, plans in zip(self.workers, ready.parts, ready.plans, strict=False):
                 self._refresh(worker, part, plans)
+        if self.following is not None and self.store is not None and training:
+            following, self.following = self.following, None
+            self.workers[0].announce(self.store, following.parts[0], following.plans[0])
         outputs = [
             worker.forward(part, training, plans, wanted, ready.is_own)
             for worker, part, plans in zip(self.workers, ready.parts, ready.plans, strict=False)
         ]
+        self.advance()
         self.ready, self.state = ready, "forward" if training else "idle"
         self.outputs = outputs[0] if len(outputs) == 1 else self._together(outputs)
         return self.outputs
@@ -381,7 +387,13 @@ class Module:
             worker.backward(self._heads(worker, share))
             for worker, share in zip(self.workers, self.ready.shares, strict=False)
         ]
+        self.advance()
         return self.gradients
+
+    def advance(self) -> None:
+        """Let rows of the next batch go on their way, if the store was asked for them."""
+        if self.store is not None:
+            self.store.advance()
 
     def _heads(self, worker: Worker, share: float) -> list[Any] | None:
         """Return the gradients of a worker's outputs: its share of rows for scalars that are means; None for ones."""

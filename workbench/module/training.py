@@ -143,6 +143,8 @@ class Worker:
         self.weights, self.reads = dict(weights), dict(reads)
         self.whole: dict[str, int] = {}
         """Version of the store at which all rows of a parameter were pulled."""
+        self.announced: tuple[Any, dict[Any, np.ndarray | None]] = None, {}
+        """The slice whose rows the store was asked for ahead, and the rows by parameter."""
 
     def plans(
         self, arrays: Mapping[str, Any], planned: Callable[[], BatchPlan | None] | None = None, always: bool = True
@@ -190,10 +192,20 @@ class Worker:
 
         All rows only if `version` is new. row_sparse parameters then store exactly the rows of the slice.
         """
-        rows_read = {name: self.rows_read(name, arrays, plans) for name in self.weights}
+        is_known = arrays is self.announced[0]
+        rows_read = self.announced[1] if is_known else self._rows_of_all(arrays, plans)
         read = {name: rows for name, rows in rows_read.items() if rows is not None or self.whole.get(name) != version}
         store.pull_into({name: self.weights[name] for name in read}, {name: read[name] for name in read})
         self.whole |= {name: version for name in read if rows_read[name] is None}
+
+    def announce(self, store: Store, arrays: Mapping[str, Any], plans: Plans | None) -> None:
+        """Ask the store ahead for the rows that the next slice reads."""
+        self.announced = arrays, self._rows_of_all(arrays, plans)
+        store.ask_ahead(self.announced[1])
+
+    def _rows_of_all(self, arrays: Mapping[str, Any], plans: Plans | None) -> dict[Any, np.ndarray | None]:
+        """Return the rows that a slice reads of each parameter; None for all."""
+        return {name: self.rows_read(name, arrays, plans) for name in self.weights}
 
 
 def cut(
@@ -386,8 +398,32 @@ def _epoch(self: "Module", train: Feed, metric: Accumulator | None, callbacks: l
             metric.update(*prediction_and_target(self, batch, outputs, ready.value.rows))
         return batch.real_rows
 
-    steps = steps_of(train.epoch(epoch, first), prepare, step, int(ahead), train.at_once)
-    for number, rows in enumerate(steps, first):
+    store = self.store if self.store is not None and self.store.trainers > 1 and self.count == 1 else None
+    waiting: list[Ready] = []
+
+    def step_before(ready: Ready) -> int | None:
+        """Train on the batch before this one, whose rows travel meanwhile; return its rows, None for the first."""
+        waiting.append(ready)
+        if len(waiting) == 1:
+            return None
+        self.following = ready.value
+        return step(waiting.pop(0))
+
+    def step_of_each() -> Iterator[int]:
+        """Yield the rows of each batch after training on it."""
+        batches = train.epoch(epoch, first)
+        if store is None:
+            yield from steps_of(batches, prepare, step, int(ahead), train.at_once)
+            return
+        try:
+            done = steps_of(batches, prepare, step_before, int(ahead), train.at_once)
+            yield from (rows for rows in done if rows is not None)
+            yield from map(step, waiting)
+        finally:
+            self.following = None
+            store.drop_ahead()  # what a callback has ended
+
+    for number, rows in enumerate(step_of_each(), first):
         self.position = Position(epoch, number + 1)
         for call in callbacks:
             call(BatchEnd(self, epoch, number, batches, rows, metric))
