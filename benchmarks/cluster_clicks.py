@@ -37,8 +37,8 @@ ROWS, FEATURES = 1_000_000, 10**6
 BATCH_ROWS = 8192
 RATE = 0.05
 EPOCHS = 3
-SYNC_EVERY = 62
-"""Batches between two synchronisations: two an epoch."""
+SYNC_EVERY = 31
+"""Batches between two synchronisations: four an epoch."""
 BY_STEP, LOCAL = "two, by steps", "two, local"
 ONE, PYTORCH = "one process", "PyTorch, two"
 

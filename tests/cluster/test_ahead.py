@@ -81,7 +81,7 @@ def test_rows_that_were_not_asked_for_are_pulled_and_a_push_of_rows_that_were_no
         assert out["w"].values.tolist() == [[4, 5], [16, 17]]
         store.advance()
         store.advance()
-        with pytest.raises(StoreError, match="rows of 'w' are pushed that the last pull did not read"):
+        with pytest.raises(StoreError, match="Rows of 'w' are pushed after ask_ahead which"):
             store.push("w", RowSparse(np.zeros((1, 2), np.float32), [5], (10, 2)))
         store.drop_ahead()
 

@@ -299,7 +299,7 @@ class MpiStore(Store):
             is_of_pull = isinstance(value, RowSparse) and np.isin(value.indices, self.last_pulled[key]).all()
             if value is not None and not is_of_pull:
                 raise StoreError(
-                    f"Rows of {key!r} are pushed after ask_ahead that the last pull did not read. Call drop_ahead first."
+                    f"Rows of {key!r} are pushed after ask_ahead which the last pull did not read; call drop_ahead."
                 )
 
     def catch_up(self, rows: Rows | None = None) -> None:
