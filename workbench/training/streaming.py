@@ -12,6 +12,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from kernels.registry import format_count, format_size
 from kernels.rules.missed import STEPS
 from workbench import data, formats
 from workbench.data.batches.slicing import gather_rows
+from workbench.data.content import cache_folder
 from workbench.data.dataset.record import Stream, StreamedBlock
 from workbench.data.errors import AS_WHOLE, DataError
 from workbench.data.files.reading import fingerprint
@@ -31,6 +33,7 @@ from workbench.data.labels import MOST_CLASSES, Labels, Names, Wanted, format_na
 from workbench.formats.compressed import assemble
 from workbench.formats.files import bytes_memory
 from workbench.option_text import typed, worded
+from workbench.training.block_cache import BlockCache
 from workbench.training.constant import why_worse
 from workbench.training.learner import Learner
 from workbench.training.setup import Setup, with_epoch_calls
@@ -50,6 +53,9 @@ SAMPLED_ENTRIES = 1 << 20
 """Entries of held-out rows that are kept for the loss of the trained model, at most: 8 MB."""
 
 
+FOLDER = "streams"
+"""Folder in the cache folder for the blocks of a training."""
+NO_CACHE = "The file is parsed in each pass: its rows cannot be kept on the disk ({error})."
 STATE = ("number", "position", "features", "rate", "seconds", "rows_all")
 """Attributes of a training that its saved state has."""
 
@@ -275,7 +281,8 @@ def _joined(parts: list[StreamedBlock]) -> StreamedBlock:
 class StreamTraining:
     """A training of a linear model on the rows of a `Stream`; `events` does it, `trained` is the model so far.
 
-    It can be stopped between two events, and saved by `state`.
+    It can be stopped between two events, and saved by `state`. The first pass of several that begins at the first row
+    keeps its blocks in a file, if there is room, and the others read that.
     """
 
     def __init__(self, stream: Stream, options: Options) -> None:
@@ -287,6 +294,8 @@ class StreamTraining:
         self.rate = self.seconds = 0.0
         self.rows_all = 0
         """Rows of the first pass."""
+        self.cache: BlockCache | None = None
+        self._note = ""
 
     # The training
 
@@ -296,9 +305,16 @@ class StreamTraining:
         Raises DataError for what cannot be read or trained on, and ValueError for a training that diverges.
         """
         start = time.perf_counter() - self.seconds
+        try:
+            yield from self._passes(start)
+        finally:
+            self._drop_cache()
+
+    def _passes(self, start: float) -> Iterator[Progress]:
+        """Train the passes that are left; `start` is when the first one began."""
         while self.number < self.options.passes:
             try:
-                blocks = self.stream.blocks(self.position)
+                blocks = self._blocks()
                 for block in blocks if self.learner is not None else _with_first_joined(blocks):
                     yield from self._learn(block)
                     self.seconds = time.perf_counter() - start
@@ -314,6 +330,52 @@ class StreamTraining:
             self.number, self.position = self.number + 1, 0
             if self.number < self.options.passes:
                 self.sums = _Sums()
+
+    def _blocks(self) -> Iterator[StreamedBlock]:
+        """Yield the blocks of the pass from the present position on, of the cache if a pass is in it."""
+        if self.cache is not None:
+            yield from self.cache.blocks(self.position)
+            return
+        blocks = self.stream.blocks(self.position)
+        if self.position or self.number + 1 >= self.options.passes:
+            yield from blocks
+            return
+        cache = self._new_cache()
+        try:
+            with ThreadPoolExecutor(1, "workbench-keeping") as pool:  # which keeps a block while it is trained on
+                for block in blocks:
+                    kept = pool.submit(cache.keep, block) if cache is not None else None
+                    yield block
+                    if cache is not None and kept is not None and not self._is_kept(kept):
+                        cache.close()
+                        cache = None
+            self.cache, cache = cache, None
+        finally:
+            if cache is not None:
+                cache.close()
+
+    def _new_cache(self) -> BlockCache | None:
+        """Return a cache for the blocks of this pass; None if its folder cannot be written."""
+        try:
+            return BlockCache(cache_folder() / FOLDER)
+        except OSError as error:
+            self._note = NO_CACHE.format(error=error)
+            return None
+
+    def _is_kept(self, kept: Future[None]) -> bool:
+        """Wait until a block is kept, and return True; False if there is no room for it, which is said."""
+        try:
+            kept.result()
+        except OSError as error:
+            self._note = NO_CACHE.format(error=error)
+            return False
+        return True
+
+    def _drop_cache(self) -> None:
+        """Remove the cache if there is one."""
+        if self.cache is not None:
+            self.cache.close()
+            self.cache = None
 
     def _learn(self, block: StreamedBlock) -> Iterator[Progress]:
         """Train on the rows of a block, then predict those that are held out; yield the progress."""
@@ -349,7 +411,8 @@ class StreamTraining:
             self.sums.rows += count
         self.rows_all = max(self.rows_all, self.sums.rows)
         self.position = block.position
-        yield self._progress()
+        note, self._note = self._note, ""
+        yield self._progress(note)
 
     def _refuse_diverged(self) -> NoReturn:
         """Raise ValueError: losses or weights are not finite."""
