@@ -21,7 +21,7 @@ import kernels
 import workbench
 from kernels import threads
 from workbench import data, formats, graph, models, ops, optimizers
-from workbench.cluster import checkpoints
+from workbench.cluster import checkpoints, serving
 from workbench.cluster.local_steps import Copy, local_setup, why_not_local
 from workbench.cluster.store import MpiStore
 from workbench.formats.compressed import stack_csr
@@ -237,6 +237,7 @@ def train(communicator: Any, job: Job, tell: Tell) -> dict[str, Any]:
             store.step = about["step"]
             trained.restore(Position(*about["position"]))
         report = _StepReport(trained, store, feed, job, tell, before)
+        report.about = serving.describe_data(problem.dataset, problem.width)
         trained.fit(configuration.epochs or 1, report.add)
         report.finish()
         peak = memory.peak_owned_bytes()
@@ -380,6 +381,8 @@ class _StepReport:
         self.own_grown = 0.0
         self.saved = store.step
         """The step of the newest checkpoint."""
+        self.about: dict[str, Any] = {}
+        """What the data is, for who applies the model of a checkpoint."""
         self.last_report = self.last_step = time.perf_counter()
 
     def add(self, losses: np.ndarray) -> None:
@@ -407,7 +410,7 @@ class _StepReport:
         position = [epoch, batch] if batch < self.feed.count(epoch) else [epoch + 1, 0]
         about = {"position": position, "step": self.store.step, "cell": self.job.cell, "trainers": self.store.trainers}
         self.trained.store_state()
-        self.store.save_shards(self.job.folder, about | {"sync_every": self.job.sync_every})
+        self.store.save_shards(self.job.folder, about | {"sync_every": self.job.sync_every, "data": self.about})
         self.saved, self.last_step = self.store.step, time.perf_counter()
 
     def flush(self) -> None:

@@ -33,7 +33,7 @@ def apply(
     Parameters
     ----------
     model
-        Folder that train --save wrote.
+        Folder that train --save wrote, or the folder of checkpoints of train --trainers.
     source
         File to predict, of the kind trained on.
     out
@@ -60,11 +60,17 @@ def apply(
         write_predictions,
     )
 
+    is_checkpoint = (model / "manifest.json").is_file() and not (model / ABOUT).is_file()
     if out is not None and out.exists() and not force:
         raise ModelFolderError(f"{out} is there already.\nType --force to replace it.")
     if model.is_file() and (source / ABOUT).is_file():
         raise ModelFolderError(f"The model comes first: {model} is a file.\nType workbench apply {source} {model}.")
-    made = load_model(model)
+    if is_checkpoint:
+        from workbench.cluster.serving import load_checkpoint
+
+        made: Any = load_checkpoint(model)
+    else:
+        made = load_model(model)
     if not isinstance(made, TrainedModel):
         from workbench.command import recommending
 
@@ -560,8 +566,10 @@ def train(
             )
         training.train(settings, save, force, search, held_out, l1_ratio)
         return
-    training.refuse_of_several(ctx, search, save)
+    training.refuse_of_several(ctx, search)
     training.train_on_several(settings, trainers, checkpoints, dry_run, sync_every)
+    if save is not None and not dry_run:
+        training.save_checkpoint(checkpoints, save, force)
 
 
 app.command()(apply)

@@ -60,14 +60,12 @@ HOW = (
 """Options of how to train: if one is given, it is done so, and nothing is searched."""
 
 
-def refuse_of_several(ctx: typer.Context, search: int | None, save: Path | None) -> None:
+def refuse_of_several(ctx: typer.Context, search: int | None) -> None:
     """Raise BadParameter for an option of `train` that is given and needs a single trainer."""
     if search:
         raise typer.BadParameter("several trainers search no settings. Leave --search out.", param_hint="--search")
     if not exit_codes.is_default(ctx, "held_out"):
         raise typer.BadParameter("several trainers hold out a fifth. Leave --held-out out.", param_hint="--held-out")
-    if save is not None:
-        raise typer.BadParameter("a model of several trainers is not saved yet. Leave --save out.", param_hint="--save")
 
 
 def refuse_with_l1(ctx: typer.Context, stream: bool | None) -> None:
@@ -465,6 +463,14 @@ def train_on_several(
                 shown = time.perf_counter()
                 display.update(trainers_table(steps))
     print_answer(answer, folder, configuration)
+
+
+def save_checkpoint(folder: Path, save: Path, force: bool) -> None:
+    """Keep the model of the checkpoint in `folder` in the folder `save`; ModelFolderError if that is taken."""
+    from workbench.cluster.serving import load_checkpoint
+
+    load_checkpoint(folder).save(save, force)
+    console.print(f"The model is kept in {save}. To predict: workbench apply {save} FILE --out scores.csv", **PLAIN)
 
 
 def trainers_table(steps: Mapping[int, Mapping[str, Any]]) -> Table:

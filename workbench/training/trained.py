@@ -69,6 +69,8 @@ READ = ("reread", "features_kept", "features_before", "columns_kept")
 """Facts of the data that say how a file was read."""
 STREAMED_BYTES = 1 << 20
 """Bytes of text that are predicted at once."""
+STORED, STORED_ROWS = "sparse", 1 << 14
+"""The reader of folders of stored rows, and how many of them are predicted at once."""
 NOT_OF_READER = ("path", "labels", "columns", "kind", "positive", "classes", "unseen", "label")
 """Parameters of a reader that a later file does not share, or that the labels of the model stand for."""
 
@@ -224,7 +226,13 @@ class Application:
                 pass
         rows, note = model.read(self._path, self._labels)
         self.note = self.note or note
-        yield rows.x[count:], None if self.note else model._targets(rows)[count:]
+        targets = None if self.note else model._targets(rows)
+        if not isinstance(rows.x, data.StoredRows):
+            yield rows.x[count:], None if targets is None else targets[count:]
+            return
+        for first in range(0, rows.x.shape[0], STORED_ROWS):
+            last = min(first + STORED_ROWS, rows.x.shape[0])
+            yield rows.x.read(first, last), None if targets is None else targets[first:last]
 
     def _streamed(self, stream: data.Stream) -> Iterator[tuple[Any, np.ndarray | None]]:
         """Yield (X, targets or None) of the rows of a stream; sets `note` if labels are none that the model knows."""
@@ -445,6 +453,8 @@ class TrainedModel:
             x = x[:, np.array(self.facts["columns_kept"])] if "columns_kept" in self.facts else x
         x = formats.arrays.host_array(x)
         x = with_native_order(compressed(x) if hasattr(x, "toarray") else np.asarray(x))
+        if x.ndim == 2 and self.features != x.shape[1] == self.facts.get("features_before"):
+            x = self._kept_columns(x)
         if x.ndim != 2 or x.shape[1] != self.features:
             raise data.DataError(f"X has the shape {list(x.shape)}; the model expects [rows, {self.features}].")
         dtype = np.dtype(self.setup.dtype)
@@ -528,7 +538,9 @@ class TrainedModel:
         DataError
             What cannot be read, and other features than the model has, with a list.
         """
-        name = self.reader or data.guess(path)[0]
+        name = self._reader_of(path)
+        if name == STORED:
+            return self._read_stored(path)
         source = data.get(name)
         own = {key: value for key, value in self.parameters.items() if key in source.parameters}
         given = own | {"path": path} | ({} if labels is None else {"labels": labels})
@@ -547,6 +559,21 @@ class TrainedModel:
         rows = data.load(name, like=like, cache=False, **given, kind=NONE)
         return self._narrowed(rows), reason
 
+    def _reader_of(self, path: str | os.PathLike) -> str:
+        """Return the name of the data set that reads a file: that of the one trained on, unless it was stored rows."""
+        if self.reader in ("", STORED) or (Path(path) / "indptr.npy").is_file():
+            return data.guess(path)[0]
+        return self.reader
+
+    def _read_stored(self, path: str | os.PathLike) -> tuple[data.Dataset, str]:
+        """Return the stored rows of a folder, not read yet, and why their labels are none of the model, or ""."""
+        rows = data.load(STORED, path=path, cache=False)
+        expected = self.facts.get("features_before", self.features)
+        if rows.x.shape[1] != expected:
+            raise data.DataError(f"{path} has {rows.x.shape[1]} features; the model expects {expected}.")
+        are_same = (rows.labels.kind, rows.labels.classes) == (self.labels.kind, self.labels.classes)
+        return rows, "" if are_same else "its classes are not those of the model"
+
     def _like(self) -> data.Dataset:
         """Return a data set without rows that stands for the file trained on, as `like` of a reader."""
         facts = {"reread": self.facts["reread"]} if "reread" in self.facts else {}
@@ -562,8 +589,20 @@ class TrainedModel:
 
     def _narrowed(self, rows: data.Dataset) -> data.Dataset:
         """Return the rows with only the columns that were kept in training; unchanged if all were."""
-        columns = self.facts.get("columns_kept")
-        return rows if columns is None else dataclasses.replace(rows, x=rows.x[:, np.array(columns)], facts={})
+        if "columns_kept" not in self.facts:
+            return rows
+        return dataclasses.replace(rows, x=self._kept_columns(rows.x), facts={})
+
+    def _kept_columns(self, x: Any) -> Any:
+        """Return X with the columns that were kept in training: of csr rows in time and memory of their entries."""
+        columns = np.asarray(self.facts["columns_kept"])
+        if not scipy.sparse.issparse(x) or x.format != "csr" or (np.diff(columns) <= 0).any():
+            return x[:, columns]
+        places = np.minimum(np.searchsorted(columns, x.indices), max(len(columns) - 1, 0))
+        is_kept = columns[places] == x.indices if len(columns) else np.zeros(x.nnz, bool)
+        ends = np.concatenate([[0], np.cumsum(is_kept)])[x.indptr]
+        shape = x.shape[0], len(columns)
+        return scipy.sparse.csr_array((x.data[is_kept], places[is_kept], ends), shape=shape)
 
     def apply(self, path: str | os.PathLike, labels: str | os.PathLike | None = None) -> Predictions:
         """Predict each row of a file, and measure the quality if it has labels.
@@ -606,7 +645,7 @@ class TrainedModel:
 
     def _stream(self, path: str | os.PathLike, labels: str | os.PathLike | None) -> data.Stream | None:
         """Return the rows of a file as a stream; None if they are read whole."""
-        name = self.reader or data.guess(path)[0]
+        name = self._reader_of(path)
         source, reread = data.get(name), self.facts.get("reread", {})
         is_whole = labels is not None or "columns_kept" in self.facts or self.labels.kind == "multilabel"
         if source.stream is None or is_whole:
@@ -648,7 +687,7 @@ class TrainedModel:
                 formats.save(new / WEIGHTS, self.arrays)
                 also(new)
                 about = self._about(hashlib.sha256((new / WEIGHTS).read_bytes()).hexdigest())
-                atomic_files.write(new / ABOUT, json.dumps(about, indent=1, default=_plain), durable=True)
+                atomic_files.write(new / ABOUT, json.dumps(about, indent=1, default=plain_value), durable=True)
         except FileExistsError:
             refuse_taken(target, force)  # made meanwhile
             raise
@@ -821,7 +860,7 @@ def _arrays(content: bytes, made: TrainedModel) -> dict[str, Any]:
     return arrays
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """Return NumPy numbers, arrays and paths as JSON values; TypeError for other types."""
     if isinstance(value, np.generic):
         return value.item()
