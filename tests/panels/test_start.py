@@ -284,7 +284,7 @@ def test_advice_is_measured_on_a_thread_and_shown_with_its_command_chart_and_fil
     answer = SimpleNamespace(text=AnswerText("Go <sparse>"), command=command, spent="3 trials", guesses=(guess,),
                              settings=settings, folder=Path(run))  # fmt: skip
     asked = []
-    monkeypatch.setattr(advise, "advise", lambda settings, seconds, follow: asked.append((settings, seconds)) or answer)
+    monkeypatch.setattr(advise, "advise", lambda settings, seconds, **_: asked.append((settings, seconds)) or answer)
     shown = start("advise", source="uniform", model="softmax", seconds=12)
     shown.view.button.click()
     shown.view.thread.join(SECONDS)

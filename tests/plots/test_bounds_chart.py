@@ -34,8 +34,8 @@ def test_shares_are_of_the_phases_times_as_the_step_has_them():
 def test_the_sentence_names_what_both_sides_reach_and_what_is_furthest():
     figure, sentence = drawn("bounds", swept(), density="1 %")
     best = "sparse"
-    assert sentence.startswith(f"At 1 % density {best} reaches 50 % and dense reaches 50 % of the bound of its phases")
-    assert "furthest from its bound is the " in sentence
+    assert sentence.startswith(f"At 1 % density {best} runs at 50 % and dense runs at 50 % of the possible speed")
+    assert "furthest from it is the " in sentence
     assert "(stream)" in sentence
     assert "What sets a bound: stream, the memory read in order." in sentence
     assert "the bound: a kernel's own work" in said(figure)

@@ -55,7 +55,7 @@ def test_a_row_sparse_gradient_with_the_standard_update_gives_the_same_losses(ma
     sparse, run = losses(made, **settings)
     dense, _ = losses(made, optimizer="adam", **standard("dense"))
     np.testing.assert_allclose(sparse, dense, rtol=1e-10)
-    assert [entry["op"] for entry in run.densified()] == ["gradient for the standard update"]
+    assert [entry["op"] for entry in run.densified()] == ["gradient for the dense update"]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

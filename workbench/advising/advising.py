@@ -223,8 +223,9 @@ def advise(
     optimizer, batch_rows (by default 256 and larger ones are tried), threads, device. `lazy` lets an update be
     recommended that trains another model than dense. `seconds` are for everything, `seconds_spent` of them are over;
     `measure` says how each trial is measured, as in a spec. `folder` keeps the records. `follow` shows a run until it
-    is over; `say` is called with each guess, on data and model, before anything is measured. Training
-    times are said for `epochs`. SpecError and data.DataError for what cannot be trained on.
+    is over; `say` is called with each guess, on data and model, before anything is measured, and with the answer so far
+    before other batch sizes and densities are tried. Training times are said for `epochs`. SpecError and data.DataError
+    for what cannot be trained on.
     """
     if not SECONDS_LEAST <= seconds < math.inf:
         raise SpecError(
@@ -244,7 +245,7 @@ def advise(
     advising = _Advising(fixed, able, folder, clock, follow, lazy, dict(measure or {}), problem, epochs)
     advising.race()
     if not advising.is_stopped:
-        advising.look_around()
+        advising.look_around(say)
     answer = dataclasses.replace(advising.answer(profiled), guesses=guesses)
     return answer if part is None else _with_note_on_part(answer, part, given["path"])
 
@@ -434,10 +435,11 @@ class _Advising:
         has_both = self.clock.budget >= SECONDS_BOTH and self.clock.slowdown < SLOWDOWN_BOTH
         return FIRST_SHARE if has_both else 1.0
 
-    def look_around(self) -> None:
+    def look_around(self, say: Say = say_nothing) -> None:
         """Measure the best of each side with larger batches and at another density, if the time is enough.
 
-        If the race was cut off and is inconclusive, it is continued instead.
+        If the race was cut off and is inconclusive, it is continued instead. Otherwise `say` is called with the answer
+        so far, which need not be waited for.
         """
         if self.clock.left < self.seconds_reserve + SECONDS_START * min(self.clock.slowdown, SLOWDOWN_MOST):
             return
@@ -455,6 +457,7 @@ class _Advising:
         seconds = self.clock.left - self.seconds_reserve - SECONDS_START
         around = self._affordable(self._places(known, both, named), seconds / max(each, 0.1))
         if around:
+            say(f"So far: {text_of(known, known.groups).headline} Stopping now keeps this answer.")
             self._run("Trying another batch size or density", [*self.candidates, *around], self.clock.left)
 
     @staticmethod

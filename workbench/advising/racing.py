@@ -168,17 +168,19 @@ class Race:
         """The outcome in a sentence: who is faster, by how much, and how surely."""
         first, second = self.names[:2]
         ratio = self.ratio(second, first)
-        bounds = f"(95 %: {ratio.low:.3g} to {ratio.high:.3g}, {ratio.rounds} rounds)"
+        bounds = f"(95 %: {formatting.format_number(ratio.low)} to {formatting.format_number(ratio.high)}, {ratio.rounds} rounds)"
         if ratio.low > 1:
-            return f"{first} is fastest: {second} takes {ratio.value:.3g} times {bounds} as long."
+            return f"{first} is fastest: {second} takes {formatting.format_number(ratio.value)} times {bounds} as long."
         if ratio.verdict == "level":
-            return f"{first} and {second} are equally fast: the ratio is {ratio.value:.3g} {bounds}."
+            return (
+                f"{first} and {second} are equally fast: the ratio is {formatting.format_number(ratio.value)} {bounds}."
+            )
         more = (
             "Race again when other programs have ended."
             if self._busy > machine.DISTURBED
             else "A larger budget may decide."
         )
-        return f"Inconclusive: the time of {second}, divided by that of {first}, is {ratio.value:.3g} {bounds}. {more}"
+        return f"Inconclusive: the time of {second}, divided by that of {first}, is {formatting.format_number(ratio.value)} {bounds}. {more}"
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -215,7 +217,9 @@ class Race:
             (
                 row.name,
                 formatting.format_seconds(row.seconds),
-                "1" if row.ratio == 1 else f"{row.ratio:.3g} ({row.ratio_low:.3g} to {row.ratio_high:.3g})",
+                "1"
+                if row.ratio == 1
+                else f"{formatting.format_number(row.ratio)} ({formatting.format_number(row.ratio_low)} to {formatting.format_number(row.ratio_high)})",
                 "unknown" if row.bytes_peak is None or row.bytes_peak != row.bytes_peak else _bytes(row.bytes_peak),
             )
             for row in self.frame.itertuples(index=False)
@@ -294,7 +298,7 @@ class Race:
         ax.set_xlabel("time / time of the fastest (95 % interval)")
         return ax
 
-    def report(self, path: str | Path) -> Path:
+    def report(self, path: str | Path = "race.html") -> Path:
         """Write verdict, picture, table and machine to a page of HTML, which needs no other file, and return its path.
 
         Parameters

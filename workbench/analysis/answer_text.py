@@ -318,12 +318,10 @@ def _failures(rows: Sequence[Record]) -> Iterator[str]:
     for row in rows:
         if row["status"] not in configurations.NUMBERED and row not in cut:
             lost.setdefault(row["status"], []).append((row["reason"] or "no reason given").rstrip("."))
-    if unmeasured := len(lost.pop(configurations.UNMEASURED, ())):
-        yield (
-            f"There was no time to measure {unmeasured} of {format_count(len(rows), 'configuration')}; "
-            "without a measured time, a predicted one is compared."
-        )
+    if unmeasured := sum(len(lost.pop(status, ())) for status in (configurations.UNMEASURED, "stopped")):
+        yield f"There was no time to measure {unmeasured} of {format_count(len(rows), 'configuration')}."
     if lost:
         each = "; ".join(f"{len(reasons)} {status} ({reasons[0]})" for status, reasons in lost.items())
         count = sum(map(len, lost.values()))
-        yield f"{count} of {format_count(len(rows), 'configuration')} have no result: {each}."
+        has = "has" if count == 1 else "have"
+        yield f"{count} of {format_count(len(rows), 'configuration')} {has} no result: {each}."

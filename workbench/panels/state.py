@@ -118,6 +118,8 @@ FIELDS = {name: choice.label for name, choice in CHOICES.items()} | {
     "reading": "Read with",
 }
 """Labels of the fields, by the names of the options that set the same."""
+_KIND = re.compile(r'\{"columns": \{"([^"\\]+)": \{"kind": "(\w+)"\}\}\}')
+"""The kind of one column, as messages propose it."""
 _NAMED = re.compile(r"\*([A-Z][\w ()]*)\*")
 
 
@@ -126,7 +128,14 @@ def in_panel(options: Mapping[str, Any]) -> str:
 
     >>> in_panel({"label": "NAME"}), in_panel({"implicit": True})
     ('NAME in the field *Label*', 'implicit=true in the field *Read with*')
+
+    A kind of a column is chosen at the column.
+
+    >>> in_panel({"columns": '{"columns": {"age": {"kind": "ignored"}}}'})
+    "'ignore' chosen below the column 'age'"
     """
+    if kind := _KIND.fullmatch(str(options.get("columns", ""))):
+        return f"{kind[2].replace('ignored', 'ignore')!r} chosen below the column {kind[1]!r}"
     own = {FIELDS[name]: value for name, value in options.items() if name in FIELDS}
     read = Options({name: value for name, value in options.items() if name not in FIELDS})
     given = [*own.items(), *([(FIELDS["reading"], read)] if read else [])]

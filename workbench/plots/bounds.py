@@ -128,19 +128,19 @@ def _finding(rows: Sequence[configurations.Record], density: str | None) -> tupl
     """
     sides = [[row for row in rows if configurations.is_dense(row) == is_dense] for is_dense in (False, True)]
     best = [min(side, key=lambda row: shown_value(row, "seconds_step") or 0.0) for side in sides if side]
-    said = [f"{formatting.name_configuration(row)} reaches {_percent(_mean(row))}" for row in best]
-    title = f"{formatting.name_configuration(best[0])} reaches {_percent(_mean(best[0]))} of what the machine allows"
+    said = [f"{formatting.name_configuration(row)} runs at {_percent(_mean(row))}" for row in best]
+    title = f"{formatting.name_configuration(best[0])} runs at {_percent(_mean(best[0]))} of the possible speed"
     least, row = min(((one, row) for row in best for one in reached(row)), key=lambda pair: pair[0].share)
     far = (
-        f"furthest from its bound is the {least.phase} of {formatting.name_configuration(row)}, "
+        f"furthest from it is the {least.phase} of {formatting.name_configuration(row)}, "
         f"{_percent(least.share)} ({least.by})"
     )
     over = any(one.share > FASTER for row in rows for one in reached(row))
     note = " Over 100 % the machine was faster in the trial than where it was measured." if over else ""
     kinds = {one.by for row in rows for one in reached(row)}
     meant = "; ".join(f"{kind}, {meaning}" for kind, meaning in MEANINGS.items() if kind in kinds)
-    sentence = f"{style.where(density)} {formatting.join_items(said)} of the bound of its phases together; {far}."
-    return title, f"{sentence} What sets a bound: {meant}.{note}"
+    sentence = f"{style.where(density)} {formatting.join_items(said)} of the possible speed; {far}."
+    return title, f"{sentence} What limits the speed: {meant}.{note}"
 
 
 def table(frame: pd.DataFrame, *, group: str | None, density: str | None) -> pd.DataFrame:
@@ -180,5 +180,5 @@ def _cell_texts(reached: Reached) -> tuple[str, ...]:
 
 
 register_chart(
-    __name__, "How near each phase comes to what the machine allows", (style.group_control(), style.density_control())
+    __name__, "How near each phase comes to the possible speed", (style.group_control(), style.density_control())
 )

@@ -307,7 +307,14 @@ def _breakevens(groups: Sequence[configurations.Group]) -> Table:
             counted = even.by_bytes.text if even.by_bytes else ""
             row = [line, MEASURES[measure][0], even.place or "none", counted, *([group.label] if several else [])]
             rows.append([*row, even.sentence.removeprefix(f"{line} ")])  # the first column says whose it is
-    columns = ("configuration", "in", "break-even", "by bytes", *(["cells"] if several else []), "what was found")
+    columns = (
+        "configuration",
+        "in",
+        "break-even",
+        "by the bytes of the formats",
+        *(["cells"] if several else []),
+        "what was found",
+    )
     return table_of(columns, rows)
 
 

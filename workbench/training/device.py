@@ -527,7 +527,7 @@ class DeviceRun(Training):
         """Return {"op", "shape", "bytes"} of each array that these settings make dense in a step; [] for most."""
         conversions, value = [], self.dtype.itemsize
         if self.setup.update == "standard" and self.setup.gradient == "row_sparse":
-            conversions.append(("gradient for the standard update", (self.features, self.width)))
+            conversions.append(("gradient for the dense update", (self.features, self.width)))
         if self.setup.format == "dense" and not isinstance(self.batches.x, np.ndarray):
             conversions.append(("batch from csr", (self.setup.batch_rows, self.features)))
         return [{"op": op, "shape": list(shape), "bytes": shape[0] * shape[1] * value} for op, shape in conversions]

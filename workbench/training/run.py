@@ -461,7 +461,7 @@ class Run(Training):
             array = self.arrays[parameter.name]
             if self.setup.update == "standard" and parameter.gradient_format(self.setup.gradient) == "row_sparse":
                 of = "" if parameter.name == "w" else f" of {parameter.name}"
-                conversions.append((f"gradient{of} for the standard update", array.shape, array.nbytes))
+                conversions.append((f"gradient{of} for the dense update", array.shape, array.nbytes))
         if self.setup.format == "dense" and not isinstance(self.batches.x, np.ndarray):
             shape = (self.setup.batch_rows, self.features)
             conversions.append(("batch from csr", shape, shape[0] * shape[1] * self.dtype.itemsize))

@@ -96,13 +96,17 @@ class _Advise:
     def _work(self, settings: dict[str, Any], seconds: float) -> None:
         """Compute the advice within `seconds` and show it; body of a thread. Enables the button at the end."""
         try:
-            advice = advise(settings, seconds, follow=self._follow)
+            advice = advise(settings, seconds, follow=self._follow, say=self._say)
             self.answer.value, self.folder = page(advice).html, advice.folder
             if has_records := store.is_stored(self.folder / store.FILE):
                 self.chart.show(picture.draw("time_density", export.frame_of(self.folder)))
             self.export.disabled = not has_records
         finally:
             self.button.disabled, self.stop.disabled, self.now = False, True, ""
+
+    def _say(self, sentence: str) -> None:
+        """Show a sentence in the place of the answer, until that is known."""
+        self.answer.value = f"<p>{emphasized(html.escape(worded(sentence)))}</p>"
 
     def _export(self) -> None:
         """Write report and table of the records into the run folder, and say where they are."""
