@@ -167,20 +167,19 @@ class Race:
     def verdict(self) -> str:
         """The outcome in a sentence: who is faster, by how much, and how surely."""
         first, second = self.names[:2]
-        ratio = self.ratio(second, first)
-        bounds = f"(95 %: {formatting.format_number(ratio.low)} to {formatting.format_number(ratio.high)}, {ratio.rounds} rounds)"
+        ratio, tell = self.ratio(second, first), formatting.format_number
+        bounds = f"(95 %: {tell(ratio.low)} to {tell(ratio.high)}, {ratio.rounds} rounds)"
         if ratio.low > 1:
-            return f"{first} is fastest: {second} takes {formatting.format_number(ratio.value)} times {bounds} as long."
+            return f"{first} is fastest: {second} takes {tell(ratio.value)} times {bounds} as long."
         if ratio.verdict == "level":
-            return (
-                f"{first} and {second} are equally fast: the ratio is {formatting.format_number(ratio.value)} {bounds}."
-            )
+            return f"{first} and {second} are equally fast: the ratio is {tell(ratio.value)} {bounds}."
         more = (
             "Race again when other programs have ended."
             if self._busy > machine.DISTURBED
             else "A larger budget may decide."
         )
-        return f"Inconclusive: the time of {second}, divided by that of {first}, is {formatting.format_number(ratio.value)} {bounds}. {more}"
+        most = f"{first} up to {tell(ratio.high)} times, {second} up to {tell(1 / ratio.low if ratio.low else math.inf)} times"
+        return f"Not decided: either may be faster, {most} (95 %, {ratio.rounds} rounds). {more}"
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -213,13 +212,12 @@ class Race:
     @property
     def _lines(self) -> list[tuple[str, ...]]:
         """(name, time of a call, times the fastest, memory) of each contestant as texts."""
+        tell = formatting.format_number
         return [
             (
                 row.name,
                 formatting.format_seconds(row.seconds),
-                "1"
-                if row.ratio == 1
-                else f"{formatting.format_number(row.ratio)} ({formatting.format_number(row.ratio_low)} to {formatting.format_number(row.ratio_high)})",
+                "1" if row.ratio == 1 else f"{tell(row.ratio)} ({tell(row.ratio_low)} to {tell(row.ratio_high)})",
                 "unknown" if row.bytes_peak is None or row.bytes_peak != row.bytes_peak else _bytes(row.bytes_peak),
             )
             for row in self.frame.itertuples(index=False)
