@@ -178,7 +178,8 @@ class Race:
             if self._busy > machine.DISTURBED
             else "A larger budget may decide."
         )
-        most = f"{first} up to {tell(ratio.high)} times, {second} up to {tell(1 / ratio.low if ratio.low else math.inf)} times"
+        other = tell(1 / ratio.low) if ratio.low else "any number of"
+        most = f"{first} up to {tell(ratio.high)} times, {second} up to {other} times"
         return f"Not decided: either may be faster, {most} (95 %, {ratio.rounds} rounds). {more}"
 
     @property
