@@ -66,7 +66,7 @@ def test_what_the_device_cannot_hold_is_a_row_with_the_bytes(gpu, monkeypatch):
     assert row["status"] == "memory"
     assert row["bytes_needed"] > 1000
     assert f"Needs {row['bytes_needed']} bytes of device memory" in row["reason"]
-    assert "the limit is 1000" in row["reason"]
+    assert "the limit is 1 kB" in row["reason"]
     assert row["bytes_limit"] == 1000
 
 

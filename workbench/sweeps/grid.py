@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from kernels.registry import format_size
 from kernels.vector.tiles import cache_bytes
 from workbench import data, formats, models, optimizers, settings
 from workbench.measure import closure, memory
@@ -411,5 +412,6 @@ def unfit(parts: Mapping[str, int], where: str, limit: float) -> dict[str, Any]:
     `parts` is {part: bytes}; `where` names the memory in the reason, such as "of device memory ", or is "".
     """
     needed, largest = sum(parts.values()), max(parts, key=lambda name: parts[name])
-    reason = f"Needs {needed} bytes {where}({largest}: {parts[largest]}); the limit is {int(limit)}."
+    part = f"{largest}: {format_size(parts[largest])}"
+    reason = f"Needs {format_size(needed)} {where}({part}); the limit is {format_size(int(limit))}."
     return {"reason": reason, "bytes_needed": needed, "bytes_limit": int(limit)}

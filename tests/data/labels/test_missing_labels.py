@@ -101,6 +101,17 @@ def test_a_last_column_of_dates_is_no_label(tmp_path, form):
     assert data.guess_columns(tmp_path / "t.csv").label is None
 
 
+@pytest.mark.parametrize(("length", "kind"), [(16, "ignored"), (10, "category")])
+def test_times_of_many_values_are_left_out_and_days_are_categories(tmp_path, length, kind):
+    times = [*np.datetime64("2026-03-01T00:00") + np.arange(1500) * 5 // 6 * np.timedelta64(1, "m")]
+    times.append(times[-1] + np.timedelta64(9, "D"))
+    lines = "".join(f"{str(time)[:length]},{row % 7}.5,{row % 2}\n" for row, time in enumerate(times))
+    (tmp_path / "t.csv").write_text(f"seen,size,y\n{lines}")
+    made = load(tmp_path / "t.csv")
+    assert made.facts["reread"]["columns"]["columns"]["seen"]["kind"] == kind
+    assert any("dates and times, most of them" in one for one in made.facts["guesses"]) == (kind == "ignored")
+
+
 def test_a_column_of_several_values_is_not_said_to_be_rare_values(tmp_path):
     lines = "".join(f"{row % 7}|{row % 11}|{row % 13}|{row % 17},{row % 2}\n" for row in range(1200))
     (tmp_path / "t.csv").write_text(f"tags,y\n{lines}")

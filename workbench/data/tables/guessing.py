@@ -2,14 +2,14 @@
 
 The rules, the first that fits: a column of structures, or without a value, or with one value in all rows, is ignored.
 Lists of texts or whole numbers are several values a row; a column of the type of categories is one. One called as in
-`LABELS` is the label, else the only one of two values, else the last one. Numbers (at least nine tenths of
-the rows that have a value) are ignored where they are row indices by name, or count the rows; categories where they are
-whole and named or shaped like ids; else kept as they are, or in ranges if `bins` asks for them. Text of four words and
-more is text: a column each of up to 100,000 words, else hashed. Values such as a|b|c are several. Text that is
-different in every row is ignored. All else is a category, hashed from `MOST_ONE_HOT` values on. A value that is no
-number in a column of numbers is then an error with its line. Values that most rows lack are not stored
-(`Column.optional`), and a column of numbers without missing values has no column for these. Numbers may have a
-currency, groups of digits or a percent sign (`texts.DRESSED`), and may be true and false.
+`LABELS` is the label, else the only one of two values, else the last one. Numbers (at least nine tenths of the rows
+that have a value) are ignored where they are row indices by name, or count the rows; categories where they are whole
+and named or shaped like ids; else kept as they are, or in ranges if `bins` asks for them. Text of four words and more
+is text: a column each of up to 100,000 words, else hashed. Values such as a|b|c are several. Text that is different in
+every row is ignored, as are dates and times of over `MANY_WHOLE` values. All else is a category, hashed from
+`MOST_ONE_HOT` values on. A value that is no number in a column of numbers is then an error with its line. Values that
+most rows lack are not stored (`Column.optional`), and a column of numbers without missing values has no column for
+these. Numbers may have a currency, groups of digits or a percent sign (`texts.DRESSED`), and may be true and false.
 """
 
 import dataclasses
@@ -232,6 +232,7 @@ FEW_LABELS = 100
 """Rows up to which each may have a class of its own."""
 ID_BY_NAME, ID_BY_VALUES = "whole numbers, an id by its name", "whole numbers of many values, as ids are"
 NAME_OF_ROW = "another value in every row, as a name of the row"
+TIMES = "dates and times, most of them in few rows"
 COUNTS_ROWS, NUMBERS_BY_NAME = "counts the rows", "numbers of rows, by its name"
 MOSTLY_LABELLED = 0.5
 """Share of the rows, at most, in which the only column of two values may lack a value and is the label still."""
@@ -466,6 +467,8 @@ def _guess(name: str, seen: Seen, bins: int | None, kind: str) -> Column:
         return Column(name, "text", why=f"{seen.words_each:.1f} words a value")
     if is_different:
         return Column(name, "ignored", why=NAME_OF_ROW)
+    if seen.distinct > MANY_WHOLE and seen.are_all(DATE):
+        return Column(name, "ignored", why=TIMES)
     share, example = seen.matching(WITH_UNIT, MOSTLY)
     if share >= MOSTLY and seen.distinct >= FEWEST_WITH_UNIT:
         return _hashed_if_many(name, seen, f"{UNITS}{example[:MOST_SHOWN]!r}")

@@ -14,6 +14,7 @@ from workbench.data.tables.guessing import (
     MOST_SHOWN,
     NAME_OF_ROW,
     NUMBERS_BY_NAME,
+    TIMES,
     UNITS,
     nested_of,
 )
@@ -25,6 +26,7 @@ MOSTLY_ONCE, LEAST_ROWS = 0.75, 1000
 BY_REASON = (
     (IDS, "a category", "categories", ": whole numbers that look like ids. As numbers: ", "number"),
     ((NAME_OF_ROW,), "left out", "left out", f": {NAME_OF_ROW}. As categories: ", "category"),
+    ((TIMES,), "left out", "left out", f": {TIMES}. As categories: ", "category"),
     ((COUNTS_ROWS, NUMBERS_BY_NAME), "left out", "left out", ": the index of the row. As categories: ", "category"),
     ((AMOUNTS,), "a number", "numbers", ", written as {example}. As a category: ", "category"),
     ((UNITS,), "a category", "categories", ": numbers with a unit, such as {example}. As numbers: ", ""),
