@@ -180,6 +180,15 @@ def test_of_a_side_that_had_no_time_the_prediction_decides_which_one_to_take(sec
     assert "predicted from the sizes, not measured" in text_of(rows).time
 
 
+@pytest.mark.parametrize(("share", "is_other"), [(0.999, False), (0.7, True)])
+def test_of_equally_fast_candidates_only_clearly_less_memory_is_preferred(share, is_other):
+    rows = swept((DENSE, QUICK, replace(QUICK, gradient="row_sparse")), noise=0.001, rounds=40)
+    fastest = answered([row | {"bytes_peak": 10_000_000} for row in rows]).settings["gradient"]
+    size = lambda row: int(1e7 * (1 if row["gradient"] == fastest or row["format"] == "dense" else share))  # noqa: E731
+    chosen = answered([row | {"bytes_peak": size(row)} for row in rows]).settings["gradient"]
+    assert (chosen != fastest) == is_other
+
+
 def test_predictions_that_do_not_decide_ask_for_a_larger_budget():
     ratio = Ratio(1.0, 0.3, 3.0, 0, 0, 0.5)
     predicted = Contest(0.1, {}, {}, "inconclusive", ratio, HOLDS_ONE, source=PREDICTED)

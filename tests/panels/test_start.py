@@ -303,7 +303,8 @@ def test_advice_is_measured_on_a_thread_and_shown_with_its_command_chart_and_fil
 def test_while_advice_is_measured_the_panel_tells_what_happens_and_hears_stop(start, monkeypatch):
     is_at_work, may_end = threading.Event(), threading.Event()
 
-    def measured(settings, seconds, follow):
+    def measured(settings, seconds, follow, say):
+        say("So far: Go sparse. Stopping now keeps this answer.")
         shown.view.now = "racing: 3 of 12 s"
         is_at_work.set()
         may_end.wait(SECONDS)
@@ -320,6 +321,7 @@ def test_while_advice_is_measured_the_panel_tells_what_happens_and_hears_stop(st
             user.join(SECONDS)
             assert not user.is_alive()
         assert "racing: 3 of 12 s" in shown.view.line.value
+        assert "So far: Go sparse." in shown.view.answer.value
         assert shown.view.is_stopping
     finally:
         may_end.set()
