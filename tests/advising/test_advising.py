@@ -66,7 +66,7 @@ def test_advice_counts_the_trials_of_its_run_as_status_does_and_those_measured_b
     """It took the difference of the records, which is -1 when a resumed run compares fewer candidates."""
     settings, _ = advice.settings_of(svmlight(tmp_path / "clicks.txt"))
     settings |= {"batch_rows": 16, "threads": 1, "device": "cpu"}
-    monkeypatch.setattr(advising._Advising, "look_around", lambda self: None)
+    monkeypatch.setattr(advising._Advising, "look_around", lambda self, say: None)
     counts = []
     for candidates in (3, 2, 4):
         some = lambda *given, most=candidates: list_candidates(*given)[:most]  # noqa: E731
