@@ -37,7 +37,7 @@ def test_the_sentence_names_what_both_sides_reach_and_what_is_furthest():
     assert sentence.startswith(f"At 1 % density {best} runs at 50 % and dense runs at 50 % of the possible speed")
     assert "furthest from it is the " in sentence
     assert "(stream)" in sentence
-    assert "What sets a bound: stream, the memory read in order." in sentence
+    assert "What limits the speed: stream, the memory read in order." in sentence
     assert "the bound: a kernel's own work" in said(figure)
     assert "50 %, stream" in said(figure)
 

@@ -250,6 +250,9 @@ def test_text_that_differs_in_most_rows_is_no_label_and_another_column_is_propos
         DataError, match=r"which column is the label.*label=\"stars\".*model=\"als\", which needs no label"
     ):
         read(tmp_path, "reader,book,stars,bought\n" + "\n".join(rows) + "\n")
+    days = [f"{row.rpartition(',')[0]},2026-0{1 + at % 9}-03" for at, row in enumerate(rows)]
+    with pytest.raises(DataError, match=r"which column is the label.*such as label=\"stars\""):
+        read(tmp_path, "reader,book,stars,bought_on\n" + "\n".join(days) + "\n")
     made = read(tmp_path, "reader,book,stars,bought\n" + "\n".join(rows[:50]) + "\n")
     assert len(made.classes) == 50, "of few rows each may be a class"
 

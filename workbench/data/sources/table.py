@@ -21,7 +21,7 @@ from workbench.data.tables.assembly import Learned, learn
 from workbench.data.tables.blocks import TABLE, Block, Table, joined
 from workbench.data.tables.columns import LAYOUT, Columns, load
 from workbench.data.tables.dialect import dialect_of
-from workbench.data.tables.guessing import LABELS, guessed, labelled_rows, nested_of, opened_table
+from workbench.data.tables.guessing import DATE, LABELS, guessed, labelled_rows, nested_of, opened_table
 from workbench.data.tables.notes import hashed_notes, notes_of
 from workbench.data.tables.schema import Column
 from workbench.data.tables.sparse_fields import SparseTable
@@ -251,9 +251,10 @@ def _learn_encoding(
             what = f"{table.path} has one column, {table.names[0]!r}, and no column of labels"
             raise MissingLabelsError(f"{what}.\n{ADVICE_LABELS_FILE}")
         known = f"none is called {', '.join(LABELS[:4])} or alike"
-        named = [
-            one.name for one in found if one.found and not one.found.missing and 2 * one.found.distinct < one.found.rows
+        recurring = [
+            one for one in found if one.found and not one.found.missing and 2 * one.found.distinct < one.found.rows
         ]
+        named = [one.name for one in recurring if not (one.values and re.match(DATE, one.values[0]))]
         example = f"Name it, such as {typed(label=[*table.names[-1:], *named][-1])}, or in columns"
         what = f"{table.path}: which column is the label? {known}"
         if len(table.names) in (3, 4) and not table.layout().get("header", True):
