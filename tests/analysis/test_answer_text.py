@@ -180,6 +180,19 @@ def test_of_a_side_that_had_no_time_the_prediction_decides_which_one_to_take(sec
     assert "predicted from the sizes, not measured" in text_of(rows).time
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_larger_batch_that_is_little_faster_is_named(seed):
+    rows = [*swept(seed=seed), *swept(seed=seed, batch_rows=1024)]
+    large = [
+        row | {"seconds_step": 3.6 * row["seconds_step"], "samples": None} for row in rows if row["batch_rows"] == 1024
+    ]
+    text = text_of([row for row in rows if row["batch_rows"] != 1024] + large)
+    assert (
+        "A batch of 1,024 rows is faster by less than a quarter; one of 256 rows has more updates an epoch."
+        in text.caveats
+    )
+
+
 @pytest.mark.parametrize(("share", "is_other"), [(0.999, False), (0.7, True)])
 def test_of_equally_fast_candidates_only_clearly_less_memory_is_preferred(share, is_other):
     rows = swept((DENSE, QUICK, replace(QUICK, gradient="row_sparse")), noise=0.001, rounds=40)

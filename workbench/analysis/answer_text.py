@@ -255,8 +255,11 @@ def _caveats_of(answer: Answer, groups: Sequence[Group]) -> Iterator[str]:
             f"A batch of {answer.best['batch_rows']:,} rows is faster, and has fewer updates an epoch, which trains "
             f"another model; --batch-rows {min(batches)} keeps to the smaller one."
         )
-    elif answer.best is not None and answer.best is not min(answer.leaders, key=seconds_a_row):
-        yield "A larger batch or another device is faster by less than a quarter; small batches have more updates."
+    elif answer.best is not None and answer.best is not (faster := min(answer.leaders, key=seconds_a_row)):
+        rows, own = faster["batch_rows"], answer.best["batch_rows"]
+        what = f"A batch of {rows:,} rows" if rows != own else f"Training on {faster['device']}"
+        more = f"; one of {own:,} rows has more updates an epoch" if rows > own else ""
+        yield f"{what} is faster by less than a quarter{more}."
     if len(groups) > 1:
         yield f"There are {len(groups)} groups of settings. The answer holds for this one: {answer.group.label}."
 
