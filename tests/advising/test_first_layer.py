@@ -193,7 +193,7 @@ KERAS = (
     ("deep", "sgd", False),
     pytest.param("branched", "adam", False, marks=pytest.mark.exhaustive),
     ("branched", "adam", True),
-    ("compiled", None, False),
+    pytest.param("compiled", None, False, marks=pytest.mark.exhaustive),
 )
 
 

@@ -218,6 +218,7 @@ def drawn_curve(kind, random):
     return truth, lambda density: fixed + (1 - fixed) * shape(density)
 
 
+@pytest.mark.covering(targets=lambda case: {(case["runs"], case["kind"]), (case["runs"], case["count"])})
 @pytest.mark.parametrize("runs", [40, pytest.param(400, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("count", [2, 3, 6])
 @pytest.mark.parametrize("kind", CURVES)

@@ -30,7 +30,7 @@ def format_of(estimator):
 
 
 @pytest.mark.filterwarnings("ignore:Training ended worse:sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.covering
+@pytest.mark.covering(targets=lambda case: set(case.values()))
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("optimizer", ["sgd", "adam", "adagrad", "momentum"])
 @pytest.mark.parametrize("estimator", [SparseClassifier, SparseRegressor])

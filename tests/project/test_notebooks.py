@@ -367,8 +367,10 @@ OWN = {
     "07_pytorch": lambda folder: {"path": _write_table(folder), "smoke": True},
 }  # fmt: skip
 """Parameters of each notebook that takes files, with files of the user's, of the kind that it takes."""
-LIKE_OTHERS = ("04_clicks",)
-"""Notebooks whose cells are as those of another: tables are read by 02, and sweeps are those of 03."""
+LIKE_OTHERS = ("04_clicks", "05_graph", "06_tensorflow_and_keras", "07_pytorch")
+"""Notebooks whose cells are as those of another: tables are read by 02, sweeps are those of 03; `tests/bridges` and
+`tests/models` test the rest.
+"""
 
 
 def test_every_notebook_that_takes_a_file_is_run_on_one():

@@ -29,6 +29,7 @@ def opened():
         yield started
 
 
+@pytest.mark.covering(targets=lambda case: {case["page"], (case["width"], case["scheme"])})
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize("width", [420, 1280])
 @pytest.mark.parametrize("scheme", ["light", "dark"])

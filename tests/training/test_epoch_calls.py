@@ -16,6 +16,10 @@ from workbench.training import epoch_calls
 from workbench.training.setup import complete_settings, with_epoch_calls
 
 MODELS = ("linear", "logistic", "softmax", "multilabel")
+FEW_MODELS = [
+    pytest.param(name, marks=() if name in ("logistic", "softmax") else pytest.mark.exhaustive) for name in MODELS
+]
+"""The others compile loops of their own for the same lines of epochs."""
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +55,7 @@ def assert_same(step_by_step: training.Run, in_calls: training.Run) -> None:
     assert in_calls.updater.steps == step_by_step.updater.steps
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", FEW_MODELS)
 def test_a_training_in_calls_is_that_of_the_kernels(made, model):
     assert_same(*both(made, model))
 
@@ -185,7 +189,7 @@ def test_the_rest_of_an_epoch_is_trained_by_the_loop_of_its_whole_batches(calls_
     assert len(set(compiled)) == 1
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", FEW_MODELS)
 def test_the_call_itself_is_checked_before_it_is_timed(made, model, monkeypatch):
     run = both(made, model, epochs=0)[1]
     assert check_step(run).reason == ""
