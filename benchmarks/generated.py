@@ -4,8 +4,14 @@ Words and values follow Zipf's law, whose ranks drift: what is frequent in the f
 new words keep coming. Labels are drawn from a logistic model on the words or values; about half of the texts and one in
 twenty of the clicks are positive. A block of rows depends on the seed and its number alone, so that a longer file
 begins with the rows of a shorter one of the same seed.
+
+A file of svmlight text is made larger by drawing its rows with replacement, as a bootstrap does. Columns that few rows
+have are new ones in each copy of it, as new words keep coming in longer texts.
 """
 
+import collections
+import functools
+import itertools
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -41,6 +47,9 @@ CATEGORIES = {
 """Values of each category of the click logs."""
 POSITIVE_SCORE = -3.4
 """What the score of a click begins with: about one in twenty is positive."""
+
+RARE_SHARE = 1e-3
+"""Share of the rows that have a rare column, at most; one row at least."""
 
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kMG])B?", re.IGNORECASE)
 
@@ -164,6 +173,44 @@ def clicks(seed: int) -> Iterator[bytes]:
         number += 1
 
 
+def replicated(source: Path, seed: int) -> Iterator[bytes]:
+    """Yield svmlight lines without end, drawn from those of a file: a block has as many as the file, a copy of it.
+
+    Entries of rare columns have the number of another column in each copy; those of all others stay. ValueError for a
+    file that is not svmlight text.
+    """
+    rows = list[tuple[bytes, list[tuple[int, bytes]]]]()
+    for number, line in enumerate(source.read_bytes().splitlines(), 1):
+        if not (tokens := line.partition(b"#")[0].split()):
+            continue
+        try:
+            entries = [(int(column), value) for column, _, value in (token.partition(b":") for token in tokens[1:])]
+            [float(value) for _, value in entries], float(tokens[0])
+        except ValueError:
+            raise ValueError(f"{source}, line {number}: {line[:60]!r}; expected label column:value ...") from None
+        rows.append((tokens[0], entries))
+    if not rows:
+        raise ValueError(f"{source} has no rows; expected lines such as 1 3:0.5 17:1.")
+    counts = collections.Counter(column for _, entries in rows for column, _ in entries)
+    most = max(int(RARE_SHARE * len(rows)), 1)
+    rare = {column: place for place, column in enumerate(sorted(name for name in counts if counts[name] <= most))}
+    first = max(counts, default=0) + 1
+    parts = [
+        (
+            b" ".join([label, *(b"%d:%b" % entry for entry in entries if entry[0] not in rare)]),
+            [(first + rare[column], value) for column, value in entries if column in rare],
+        )
+        for label, entries in rows
+    ]
+    for copy in itertools.count():
+        shift, drawn = copy * len(rare), np.random.default_rng((seed, copy, 2)).integers(0, len(rows), len(rows))
+        lines = [
+            b" ".join([parts[row][0], *(b"%d:%b" % (column + shift, value) for column, value in parts[row][1])])
+            for row in drawn.tolist()
+        ]
+        yield b"\n".join([*lines, b""])
+
+
 KINDS: dict[str, tuple[str, Callable[[int], Iterator[bytes]]]] = {
     "texts": ("texts.svm", texts),
     "clicks": ("clicks.csv", clicks),
@@ -171,16 +218,16 @@ KINDS: dict[str, tuple[str, Callable[[int], Iterator[bytes]]]] = {
 """Name of the file, and blocks of its rows, by kind."""
 
 
-def write(kind: str, size: int, folder: Path, seed: int = 0) -> Path:
+def write(kind: str, size: int, folder: Path, seed: int = 0, source: Path | None = None) -> Path:
     """Write whole rows of about `size` bytes to a new file of the kind in a folder; return its path.
 
-    Raises FileExistsError if there is one.
+    With `source` they are drawn from that file, and `kind` does not matter. Raises FileExistsError if there is one.
     """
-    name, blocks = KINDS[kind]
+    name, made = KINDS[kind] if source is None else (f"{source.stem}.svm", functools.partial(replicated, source))
     path = folder / name
     folder.mkdir(parents=True, exist_ok=True)
     with atomic_files.replacing(path, force=False) as new, new.open("wb") as file:
-        for block in blocks(seed):
+        for block in made(seed):
             rest = size - file.tell()
             if len(block) < rest:
                 file.write(block)
@@ -198,11 +245,14 @@ def describe(path: Path) -> str:
     return f"{path}: {format_size(path.stat().st_size)}, {format_count(rows, 'row')}"
 
 
-def run(sizes: list[str], folder: Path, kinds: list[str], seed: int) -> Iterator[str]:
-    """Write a file of each kind and size; yield a line on each. ValueError for an unknown kind or size."""
+def run(sizes: list[str], folder: Path, kinds: list[str], seed: int, source: Path | None = None) -> Iterator[str]:
+    """Write a file of each kind, or of the rows of `source`, and size; yield a line on each.
+
+    ValueError for an unknown kind or size.
+    """
     if unknown := [kind for kind in kinds if kind not in KINDS]:
         raise ValueError(f"Unknown kind {unknown[0]!r}; expected one of: {', '.join(KINDS)}.")
     made: list[tuple[str, Any]] = [(size, bytes_of(size)) for size in sizes]
     for size, count in made:
-        for kind in kinds:
-            yield describe(write(kind, count, folder / size.replace(" ", ""), seed))
+        for kind in kinds if source is None else kinds[:1]:
+            yield describe(write(kind, count, folder / size.replace(" ", ""), seed, source))

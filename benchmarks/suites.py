@@ -112,6 +112,7 @@ def generate_data(
     folder: Path = Path("runs/generated"),
     kind: Annotated[list[str] | None, typer.Option()] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
+    source: Path | None = None,
 ) -> None:
     """Write generated texts (svmlight) and click logs (CSV) of any size, the same for the same seed.
 
@@ -125,15 +126,21 @@ def generate_data(
         texts or clicks; by default both.
     seed
         Seed of the rows.
+    source
+        svmlight text whose rows are drawn with replacement in place of generated ones; rare columns are new ones in
+        each copy of it.
 
     Examples
     --------
     python -m benchmarks data 100MB 1GB
+    python -m benchmarks data 1GB --source data/train.svm
     python -m benchmarks data 10GB --kind texts --folder /tmp/generated
     """
     from benchmarks import generated
 
-    for line in generated.run(sizes, folder, kind or list(generated.KINDS), seed):
+    if source is not None and not source.is_file():
+        raise typer.BadParameter(f"{source} is no file; give svmlight text.", param_hint="--source")
+    for line in generated.run(sizes, folder, kind or list(generated.KINDS), seed, source):
         echo(line)
 
 

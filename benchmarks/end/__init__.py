@@ -101,6 +101,7 @@ PROJECT_OPTIONS: dict[str, Callable[[Any], list[str]]] = {
     "held_out": lambda share: ["--held-out", str(share)],
     "decay": lambda decay: ["--optimizer", "sgd", "--execution", "dual", "--decay", str(decay), "--epochs", "10"],
     "passes": lambda passes: ["--epochs", str(passes)],
+    "streamed": lambda passes: ["--stream", "--passes", str(passes)],
 }
 """What a setting of the project's adds to the command line, by its name."""
 PROJECT_SETTINGS: tuple[Mapping[str, Any], ...] = (
@@ -141,6 +142,14 @@ register(Candidate("project", "project", partial(project_commands, False), PROJE
 register(
     Candidate(
         "project, logarithms", "project", partial(project_commands, True), PROJECT_SETTINGS[:5], formats=("clicks",)
+    )
+)
+register(
+    Candidate(
+        "project, streamed",
+        "project",
+        partial(project_commands, False),
+        tuple({"held_out": 0, "streamed": passes} for passes in (1, 2, 3)),
     )
 )
 

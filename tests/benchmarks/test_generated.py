@@ -84,3 +84,26 @@ def test_weights_of_values_are_normal_and_fixed():
     assert abs(weights.std() - 1) < 0.03
     assert np.array_equal(weights[:9], generated.weights_of(np.arange(9), 3))
     assert len(set(itertools.chain(weights.tolist()))) == 20_000
+
+
+def test_rows_of_a_file_are_drawn_and_rare_columns_are_new_in_each_copy(tmp_path):
+    source = tmp_path / "own.svm"
+    lines = [f"{row % 2} 1:0.5 {2 + row % 3}:1e-2 {10 + row}:3 # a comment" for row in range(40)]
+    source.write_text("\n".join(lines) + "\n\n")
+    short, long, other = (
+        generated.write("texts", size, tmp_path / name, seed, source).read_text()
+        for name, size, seed in (("a", 2000, 0), ("b", 6000, 0), ("c", 2000, 1))
+    )
+    assert long.startswith(short)
+    assert short != other
+    read = wb.load(tmp_path / "b" / "own.svm")
+    copies, columns = read.rows / 40, np.unique(read.x.indices)
+    assert copies > 4
+    frequent = columns[columns < 10]
+    assert set(frequent.tolist()) in ({1, 2, 3, 4}, {0, 1, 2, 3})
+    assert 0.5 * 40 * copies < len(columns) - len(frequent) < 0.75 * 40 * copies  # a bootstrap has 63 % of the rows
+    assert all(line.split()[2].partition(":")[2] == "1e-2" for line in long.splitlines())
+    for wrong in ("1 2:a", "", "word 1:2"):
+        source.write_text(wrong)
+        with pytest.raises(ValueError, match=r"own\.svm"):
+            generated.write("texts", 100, tmp_path / "d", 0, source)
