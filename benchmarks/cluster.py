@@ -25,6 +25,7 @@ from workbench.cluster.cost import (
     BYTES_ID,
     MACHINES,
     Cores,
+    LocalEpoch,
     Network,
     Speeds,
     Work,
@@ -32,6 +33,8 @@ from workbench.cluster.cost import (
     core_slowdown,
     fit_step_times,
     predict,
+    predict_epoch,
+    seconds_of_addition,
 )
 from workbench.cluster.exchange import world
 from workbench.cluster.store import MpiStore
@@ -77,7 +80,7 @@ SIZES = {"all": Sizes(), "quick": QUICK}
 
 WIDTHS = (1, WIDTH)
 PARTS = (*(f"bytes {features}" for features in TABLES), "predicted", *(f"step {count}" for count in PROCESSES))
-PARTS += ("exchange", *(f"clicks {width}" for width in WIDTHS), "networks")
+PARTS += ("exchange", *(f"clicks {width}" for width in WIDTHS), "networks", "networks epoch")
 """What is measured in a process of its own each, by name."""
 
 
@@ -99,8 +102,10 @@ def measured(part: str, what: str, folder: Path) -> Iterator[Columns]:
     elif kind == "clicks":
         clicks = cluster_clicks.Clicks(int(number))
         yield from cluster_clicks.epochs_of(clicks if what == "all" else clicks.reduced(), folder)
-    elif kind == "networks":
+    elif part == "networks":
         yield from _measure_networks(folder, SIZES[what])
+    elif part == "networks epoch":
+        yield from _measure_epochs_over_networks(folder, what)
     else:
         yield from _predict_here(SIZES[what])
 
@@ -230,7 +235,7 @@ def _measure_networks(folder: Path, sizes: Sizes) -> Iterator[Columns]:
     active = active_rows_by(sizes)
     work, speeds = Work(sizes.batch_rows, active, 4 * WIDTH), fit_step_times(sizes.configuration, active)
     for link in cluster_networks.LINKS:
-        record = _step(sizes, 2, True, None) | {"part": "network", "case": f"2 ranks over {link.name}"}
+        record = _step(sizes, 2, True, None) | {"part": "network", "case": f"step by 2 ranks over {link.name}"}
         record |= {"gbits": link.gbits, "seconds_delay": link.delay}
         try:
             with cluster_networks.linked(link, folder / "namespaces") as launcher:
@@ -243,6 +248,34 @@ def _measure_networks(folder: Path, sizes: Sizes) -> Iterator[Columns]:
         record |= {"seconds_step": seconds, "seconds_predicted": two.seconds, "ratio": seconds / two.seconds}
         record |= {"seconds_alone": one.seconds, "bytes_moved": two.bytes_moved}
         yield record | {"latency": network.latency, "bytes_second": network.bytes_second}
+
+
+def _measure_epochs_over_networks(folder: Path, what: str) -> Iterator[Columns]:
+    """Yield a record of an epoch of clicks by local steps of two ranks over each network, measured and predicted."""
+    if reason := cluster_networks.why_not():
+        yield {"part": "network", "case": "epochs over networks", "status": "skipped", "reason": reason}
+        return
+    clicks = cluster_clicks.Clicks(1) if what == "all" else cluster_clicks.Clicks(1).reduced()
+    configuration, steps = clicks.configuration(folder), -(-clicks.rows // clicks.batch_rows)
+    every = min(cluster_clicks.SYNC_EVERY, steps)
+    alone = cluster_clicks.train_here(configuration, 1, steps, folder)["seconds_epoch"]
+    tables = 2 * 4 * clicks.features * clicks.width
+    epoch = LocalEpoch(alone, tables, -(-steps // every), seconds_of_addition(clicks.features, clicks.width))
+    record = {"part": "network", "is_measured": True, "machines": 2, "width": clicks.width, "sync_every": every}
+    record |= {"features": clicks.features, "batch_rows": clicks.batch_rows, "rows_trained": clicks.rows}
+    for link in cluster_networks.LINKS:
+        known = record | {"case": f"epoch by 2 ranks over {link.name}", "seconds_alone": alone}
+        known |= {"gbits": link.gbits, "seconds_delay": link.delay}
+        try:
+            with cluster_networks.linked(link, folder / "namespaces") as launcher:
+                network = cluster_networks.measure_network(launcher)
+                seconds = cluster_clicks.train_here(configuration, 2, every, folder, launcher)["seconds_epoch"]
+        except (RuntimeError, TrainingError, subprocess.CalledProcessError) as error:
+            yield known | {"status": "failed", "reason": str(error)}
+            continue
+        predicted = predict_epoch(epoch, network, 2)
+        known |= {"seconds_epoch": seconds, "seconds_predicted": predicted, "ratio": seconds / predicted}
+        yield known | {"latency": network.latency, "bytes_second": network.bytes_second}
 
 
 def _step(sizes: Sizes, machines: int, is_measured: bool, cores: int | None) -> Columns:

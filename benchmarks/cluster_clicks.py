@@ -28,6 +28,7 @@ import numpy as np
 from benchmarks import streamed
 from benchmarks.competitors.torch_sparse import UNAVAILABLE, pytorch
 from workbench.cluster import trainer, training
+from workbench.cluster.cost import seconds_of_addition
 from workbench.measure import environment
 from workbench.sweeps.grid import setup_of
 from workbench.sweeps.problem import make_problem
@@ -88,10 +89,12 @@ def epochs_of(clicks: Clicks, folder: Path) -> Iterator[Columns]:
         known = record | {"case": f"clicks N={clicks.width}: {name}, {clicks.rows} rows", "machines": processes}
         known |= {"sync_every": every, "way": name}
         try:
-            found = _pytorch(configuration) if name == PYTORCH else _ours(configuration, processes, every, folder)
+            found = _pytorch(configuration) if name == PYTORCH else train_here(configuration, processes, every, folder)
         except (training.TrainingError, subprocess.CalledProcessError) as error:
             yield known | {"status": "failed", "reason": str(error)}
             continue
+        if name == LOCAL:
+            known["seconds_addition"] = seconds_of_addition(clicks.features, clicks.width)
         yield known | found
 
 
@@ -102,13 +105,18 @@ def pinned(processes: int) -> list[str]:
     return [*training.command_of(trainer.Job({}, processes))[:3], "-bind-to", "core"]
 
 
-def _ours(configuration: Configuration, processes: int, every: int, folder: Path) -> Columns:
-    """Train by ranks of this project; return seconds of an epoch, losses and the quality on the rows held out."""
+def train_here(
+    configuration: Configuration, processes: int, every: int, folder: Path, launcher: Sequence[str] = ()
+) -> Columns:
+    """Train by ranks of this project; return seconds of an epoch, the loss and the quality on the rows held out.
+
+    `launcher` starts the ranks, by default on this machine with a core each.
+    """
     settings = {name: value for name, value in configuration.model_dump(mode="json").items() if value is not None}
     options = {"steps_saved": 0, "threads": 1, "sync_every": every}
     job = training.job_of(settings, processes, folder, **options)
     epochs: dict[int, list[Mapping[str, Any]]] = {}
-    with closing(training.messages(job, folder / "logs", pinned(processes))) as told:
+    with closing(training.messages(job, folder / "logs", launcher or pinned(processes))) as told:
         for message in told:
             if "step" in message:
                 epochs.setdefault((message["step"] - 1) // message["steps_epoch"], []).append(message)

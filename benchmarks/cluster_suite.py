@@ -18,6 +18,7 @@ from benchmarks.harness import Run, Suite
 from benchmarks.page import TEXTS, Page, Section, frame
 from kernels.registry import format_size
 from workbench.analysis.formatting import format_bytes, format_seconds
+from workbench.cluster.cost import LocalEpoch, Network, bandwidth_that_pays, predict_epoch
 from workbench.measure import environment
 from workbench.plots import style
 from workbench.plots.chart import message
@@ -31,6 +32,10 @@ MOST_SECONDS, MOST_TIMES_BARE = 5e-4, 1.5
 """Wanted of a pull and a push: seconds, and times those of the calls alone."""
 LEAST_FASTER, LEAST_PYTORCH, MOST_LOSS = 1.6, 5.0, 1e-3
 """Wanted of an epoch by two processes: times as fast as by one, as two of PyTorch; how much larger its loss may be."""
+GBITS, LATENCY, COUNTS = (1.0, 10.0, 100.0), 5e-5, (1, 2, 4, 8, 16, 32, 64)
+"""Networks and numbers of machines for which epochs are predicted."""
+WANTED_ON = {8: 5.0, 64: 20.0}
+"""Wanted of the prediction at 10 Gbit/s: times as fast as one machine, by the number of machines."""
 MOST_ERROR = 0.2
 """Wanted: relative error of the predicted time of a step over a network."""
 """Wanted: bytes of a step over those of numbers and values of the active rows; between tables of different sizes."""
@@ -140,6 +145,11 @@ def list_targets(records: Sequence[Record]) -> list[Target]:
         found += [target for row in good(records, "exchange") for target in _exchange_targets(row)]
         found += [target for ways in epochs_by_width(records).values() for target in _epoch_targets(ways)]
         found += [_network_target(row) for row in good(records, "network")]
+        for name, epoch in local_epochs(records).items():
+            for count, least in WANTED_ON.items():
+                times = epoch.seconds / predict_epoch(epoch, network_of(GBITS[1]), count)
+                what = f"epoch of clicks, {name}, predicted on {count} machines of {GBITS[1]:g} Gbit/s"
+                found.append(Target(what, f"≥ {least:g} x faster", f"{times:.1f} x", times >= least))
     return found + [_memory_target(row) for row in (newest(records, "rows") if records else [])]
 
 
@@ -191,12 +201,46 @@ def _epoch_targets(ways: Mapping[str, Record]) -> list[Target]:
     return found
 
 
+def local_epochs(records: Sequence[Record]) -> dict[str, LocalEpoch]:
+    """Return epochs of clicks by local steps to predict on machines: as measured, and with one synchronisation."""
+    found = {}
+    for width, ways in epochs_by_width(records).items():
+        if clicks.ONE in ways and clicks.LOCAL in ways:
+            one, local = ways[clicks.ONE], ways[clicks.LOCAL]
+            steps = -(-one["rows_trained"] // one["batch_rows"])
+            for count in sorted({1, -(-steps // local["sync_every"])}):
+                name = f"N = {width}, {count} synchronisation{'s' if count > 1 else ''} an epoch"
+                sizes = 2 * 4 * one["features"] * width, count, local["seconds_addition"]
+                found[name] = LocalEpoch(one["seconds_epoch"], *sizes)
+    return found
+
+
+def draw_epochs(epochs: Mapping[str, LocalEpoch], figure: Figure) -> str:
+    """Draw how many times faster an epoch is predicted on machines of three networks; return the sentence below."""
+    axes, name = figure.add_subplot(), next(iter(epochs))
+    for gbits, look in zip(GBITS, ("-o", "--s", ":^"), strict=True):
+        times = [epochs[name].seconds / predict_epoch(epochs[name], network_of(gbits), count) for count in COUNTS]
+        axes.plot(COUNTS, times, look, label=f"{gbits:g} Gbit/s", color=PREDICTED)
+    axes.axhline(1.0, color=style.GREY, linewidth=style.THIN)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log", base=2)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:g}"))
+    axes.set_xlabel("machines of one core each", fontsize=style.NORMAL)
+    axes.set_ylabel("times as fast as one", fontsize=style.NORMAL)
+    frame(figure, axes, "When a second machine pays", "an epoch of clicks by local steps")
+    return f"Predicted, {name}."
+
+
+def network_of(gbits: float) -> Network:
+    """Return a network of `gbits` each way, so twice as much both ways, whose calls take `LATENCY`."""
+    return Network(LATENCY, 2 * gbits * 1e9 / 8)
+
+
 def _network_target(row: Record) -> Target:
     """Return the target on the prediction of a step over a network."""
     error = 1 / row["ratio"] - 1
-    return Target(
-        f"step of {row['case']}, predicted", f"within {MOST_ERROR:.0%}", f"{error:+.0%}", abs(error) <= MOST_ERROR
-    )
+    return Target(f"{row['case']}, predicted", f"within {MOST_ERROR:.0%}", f"{error:+.0%}", abs(error) <= MOST_ERROR)
 
 
 def _memory_target(row: Record) -> Target:
@@ -300,9 +344,10 @@ def page(records: Sequence[Record]) -> Page:
     ]
     rows_of_networks = [
         [
-            row["case"].removeprefix("2 ranks over "),
+            row["case"],
             *(shown(row["latency"]), f"{format_bytes(row['bytes_second'])}/s"),
-            *(shown(row[name]) for name in ("seconds_step", "seconds_predicted", "seconds_alone")),
+            shown(row["seconds_epoch"] if row["seconds_step"] is None else row["seconds_step"]),
+            *(shown(row[name]) for name in ("seconds_predicted", "seconds_alone")),
         ]
         for row in good(records, "network")
     ]
@@ -310,6 +355,16 @@ def page(records: Sequence[Record]) -> Page:
         [row["case"], shown(row["seconds_step"]), shown(row["seconds_bare"]), f"{row['ratio']:.2f}"]
         for row in good(records, "exchange")
     ]
+    epochs = local_epochs(records)
+    rows_of_machines = [
+        [
+            name,
+            *(f"{epoch.seconds / predict_epoch(epoch, network_of(GBITS[1]), count):.1f} x" for count in COUNTS[1:]),
+            f"{bandwidth_that_pays(epoch, LATENCY) * 8 / 2e9:.2g} Gbit/s",
+        ]
+        for name, epoch in epochs.items()
+    ]
+    of_machines = ("epoch by local steps", *(f"{count} machines" for count in COUNTS[1:]), "a second machine pays from")
     of_epochs = ("N", "trained by", "batches between synchronisations", "an epoch", "loss", "AUC or accuracy")
     of_networks = (
         "network",
@@ -332,6 +387,15 @@ def page(records: Sequence[Record]) -> Page:
             Section("Bytes of a step", columns, rows_of_bytes, texts["bytes"]),
             Section("A pull and a push", of_exchange, rows_of_exchange, texts["exchange"]),
             Section("An epoch of clicks", of_epochs, rows_of_epochs, texts["clicks"]),
+            Section(
+                "An epoch on several machines",
+                of_machines,
+                rows_of_machines,
+                texts["machines"],
+                (),
+                "cluster-epochs.svg",
+                (lambda figure: draw_epochs(epochs, figure)) if epochs else None,
+            ),
             Section("Time of a step", (*times, *both), rows_of_steps, texts["steps"], (), "cluster-steps.svg", draws),
             Section("A step over a network", of_networks, rows_of_networks, texts["networks"]),
             Section("More rows than memory", names, rows_streamed, texts["rows"]),

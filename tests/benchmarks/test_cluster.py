@@ -42,7 +42,8 @@ NETWORK |= {"seconds_predicted": 0.01, "seconds_alone": 0.02, "bytes_second": 1e
 
 
 def epoch(way: str, seconds: float, loss: float) -> dict:
-    known = {"part": "clicks", "width": 16, "rows_trained": 1000, "sync_every": 1, "quality": 0.8, "way": way}
+    known = {"part": "clicks", "width": 16, "rows_trained": 1000, "sync_every": 5, "quality": 0.8, "way": way}
+    known |= {"batch_rows": 100, "features": 1000, "seconds_addition": 1e-3}
     return made(case=way, seconds_epoch=seconds, loss=loss, **known)
 
 
@@ -78,7 +79,7 @@ def test_of_rows_with_one_name_the_later_counts_and_other_machines_do_not():
         ([made(**STREAMED | {"bytes_resident": 2**31}), made(**HELD | {"status": "ok"})], [False, False]),
         ([made(**STREAMED | {"status": "memory", "reason": "MemoryError: no"})], [False]),
         ([made(**PULL), made(**NETWORK), made(**NETWORK | {"case": "2", "ratio": 1.3})], [True, False, True, False]),
-        ([epoch(clicks.ONE, 2.0, 0.5), epoch(clicks.LOCAL, 1.0, 0.4)], [True, True]),
+        ([epoch(clicks.ONE, 2.0, 0.5), epoch(clicks.LOCAL, 1.0, 0.4)], [True] * 6),
         ([epoch(clicks.ONE, 2.0, 0.5), epoch(clicks.BY_STEP, 3.0, 0.51)], [False, False]),
         ([epoch(clicks.LOCAL, 1.0, 0.5), epoch(clicks.PYTORCH, 6.0, 0.5)], [True]),
         ([made(**NETWORK | {"status": "skipped", "reason": "needs root"})], []),

@@ -101,6 +101,16 @@ def test_speeds_are_of_a_process_alone_and_of_one_with_a_store_whose_shards_it_i
     assert set(asked) == {64, 32, 16, 8}
 
 
+def test_epochs_by_local_steps_pay_from_a_bandwidth_on():
+    epoch = cost.LocalEpoch(seconds=0.4, bytes_tables=8e6, synchronisations=4, seconds_addition=5e-3)
+    least = cost.bandwidth_that_pays(epoch, 1e-4)
+    assert cost.predict_epoch(epoch, Network(1e-4, least), 2) == pytest.approx(epoch.seconds)
+    assert cost.predict_epoch(epoch, Network(1e-4, 2 * least), 2) < epoch.seconds
+    assert cost.predict_epoch(epoch, Network(latency=1.0), 1) == epoch.seconds
+    assert cost.bandwidth_that_pays(epoch, 1.0) == np.inf
+    assert cost.seconds_of_addition(1000, 4) > 0
+
+
 def test_steps_are_timed_with_and_without_a_store_and_on_all_cores():
     configuration = of_training.configuration(rows=400, epochs=1, threads=2)
     for has_store in (False, True):

@@ -24,6 +24,14 @@ they take turns, so all of a step takes M / C as long, and cores that are all at
 >>> [(step.machines, round(1e3 * step.seconds, 1)) for step in made], pays_from(made)
 ([(1, 4.2), (2, 4.1), (4, 2.5)], 2)
 
+Epochs by local steps (`workbench.cluster.local_steps`) are predicted by `predict_epoch`: a rank has a part of the rows,
+and at each synchronisation sends its table, adds up its part of all, and gets the others' parts.
+
+>>> clicks = LocalEpoch(seconds=0.4, bytes_tables=8e6, synchronisations=4, seconds_addition=5e-3)
+>>> fast = Network(latency=5e-5, bytes_second=2.5e9)
+>>> [round(predict_epoch(clicks, fast, machines), 3) for machines in (1, 2, 8, 64)]
+[0.4, 0.247, 0.116, 0.078]
+
 All that is measured are steps of one process on one thread: alone, with a store that sends every message of a training
 to itself, and while the other cores do the same. No process waits for another one.
 """
@@ -40,6 +48,7 @@ from typing import final
 import numpy as np
 import scipy.optimize
 
+from kernels import changes
 from workbench.cluster import trainer
 from workbench.cluster.store import MpiStore, OneRank
 from workbench.cluster.trainer import on_threads
@@ -51,6 +60,8 @@ from workbench.sweeps.spec import Configuration
 MACHINES = tuple(2**power for power in range(9))
 CALLS = 6
 """Collective calls of a step."""
+CALLS_LOCAL = 5
+"""Collective calls of a synchronisation of weights and one state: two a table, and one that tells losses."""
 BYTES_ID = 4
 """Bytes of a row's number on its shard, which holds up to 2**32 rows."""
 
@@ -188,6 +199,54 @@ def pays_from(steps: Sequence[Step]) -> int | None:
     """Return the least number of machines above 1 with a faster step than one machine; None if there is none."""
     alone = next(step.seconds for step in steps if step.machines == 1)
     return min((step.machines for step in steps if step.seconds < alone), default=None)
+
+
+@final
+@dataclass(frozen=True)
+class LocalEpoch:
+    """An epoch by local steps: `seconds` of one process, bytes of weights and states, how often ranks synchronise.
+
+    `seconds_addition` is what a rank takes to add up two copies of all tables (`seconds_of_addition`).
+    """
+
+    seconds: float
+    bytes_tables: float
+    synchronisations: int
+    seconds_addition: float = 0.0
+
+
+def predict_epoch(epoch: LocalEpoch, network: Network, machines: int) -> float:
+    """Return the predicted seconds of an epoch on `machines`, each with a part of the rows.
+
+    A synchronisation sends whole tables: those of a rank in parts to all, then the sums of its part to all.
+    """
+    if machines == 1:
+        return epoch.seconds
+    moved = 4 * (machines - 1) / machines * epoch.bytes_tables
+    once = CALLS_LOCAL * network.latency + moved / network.bytes_second + epoch.seconds_addition
+    return epoch.seconds / machines + epoch.synchronisations * once
+
+
+def bandwidth_that_pays(epoch: LocalEpoch, latency: float) -> float:
+    """Return the bytes a second, sent and received, above which a second machine makes an epoch faster; inf if none."""
+    spare = epoch.seconds / 2 - epoch.synchronisations * (CALLS_LOCAL * latency + epoch.seconds_addition)
+    return 2 * epoch.bytes_tables * epoch.synchronisations / spare if spare > 0 else math.inf
+
+
+def seconds_of_addition(features: int, width: int) -> float:
+    """Measure what a rank of two takes to add up copies of weights and sums of squares float32 `[features, width]`."""
+    rows = features // 2
+    bases, copies = (np.ones((2, count, rows, width), np.float32) for count in (1, 2))
+    out, whole = np.ones((2, rows, width), np.float32), np.ones((2, 2 * rows, width), np.float32)
+    times = []
+    for _ in range(ROUNDS + 1):
+        start = time.perf_counter()
+        changes.add_copies(bases[1, 0], copies[1], out[1])
+        changes.add_scaled_copies(bases[0, 0], copies[0], copies[1], out[1], out[0])
+        for table in whole:
+            table[...] = np.broadcast_to(out[0, :1], table.shape)
+        times.append(time.perf_counter() - start)
+    return statistics.median(times[1:])  # the first compiles
 
 
 STEPS = 45

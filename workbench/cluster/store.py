@@ -25,6 +25,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import ArrayLike
 
+import kernels
 from kernels.registry import unknown_name
 from workbench import formats
 from workbench.cluster import checkpoints, partition
@@ -544,10 +545,12 @@ class MpiStore(Store):
 
 def _take_rows(stored: Any, rows: np.ndarray, out: np.ndarray) -> None:
     """Copy rows (indices `[n]`, any order) of an array or RowSparse to `out` `[n, ...]`; zeros if not stored."""
-    if isinstance(stored, np.ndarray):
-        np.take(stored, rows, axis=0, out=out, mode="clip")
-    elif len(stored.indices) == stored.shape[0]:
-        np.take(stored.values, rows, axis=0, out=out, mode="clip")
+    values = stored if isinstance(stored, np.ndarray) else stored.values
+    if len(values) == stored.shape[0]:
+        if values.ndim == 2 and values.flags.c_contiguous and values.dtype in formats.FLOATS:
+            kernels.get("take_rows").trusted(values, rows, out)
+        else:
+            np.take(values, rows, axis=0, out=out, mode="clip")
     else:
         places = np.searchsorted(stored.indices, rows)
         places[places == len(stored.indices)] = 0
