@@ -329,7 +329,7 @@ def _settle() -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Tests that take `fault_seed` say how many are usual; with `--faults N` in-process ones have N, others N / 5."""
+    """Tests that take `fault_seed` say how many are usual, and what share of N they have with `--faults N`."""
     if "fault_seed" in metafunc.fixturenames:
         usual, share = next(metafunc.definition.iter_markers("faults")).args
         count = metafunc.config.getoption("--faults") // share or usual

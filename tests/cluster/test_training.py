@@ -56,7 +56,7 @@ def test_two_processes_have_the_bits_of_two_threads(tmp_path):
     assert support.same_bits(*states)
 
 
-@pytest.mark.faults(2, 1)
+@pytest.mark.faults(2, 4)
 def test_a_rank_that_is_killed_ends_all_and_the_same_training_goes_on(tmp_path, fault_seed):
     """Every second time ranks train copies of the weights between two synchronisations."""
     drawn, long = random.Random(fault_seed), {**SETTINGS, "epochs": 20}
