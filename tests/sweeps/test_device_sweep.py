@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from kernels import devices
+from kernels.registry import format_size
 from tests.support import rows as made
 from tests.support.figures import drawn, said
 from tests.support.sweeps import row_of_trial, swept
@@ -65,7 +66,7 @@ def test_what_the_device_cannot_hold_is_a_row_with_the_bytes(gpu, monkeypatch):
     row = trial_row(device="cuda", density=0.1, **DENSE)
     assert row["status"] == "memory"
     assert row["bytes_needed"] > 1000
-    assert f"Needs {row['bytes_needed']} bytes of device memory" in row["reason"]
+    assert f"Needs {format_size(row['bytes_needed'])} of device memory" in row["reason"]
     assert "the limit is 1 kB" in row["reason"]
     assert row["bytes_limit"] == 1000
 

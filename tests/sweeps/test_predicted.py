@@ -5,6 +5,7 @@ import math
 import pytest
 
 from kernels._compat.library_internals import watched_compiling
+from kernels.registry import format_size
 from tests.support.tiny_sweeps import DENSE, TINY, trial_row
 from workbench.sweeps.budget import COMPILING, TrialClock
 from workbench.sweeps.grid import planned_row, seconds_of
@@ -45,7 +46,7 @@ def test_a_plan_has_the_bytes_that_a_trial_predicts_and_says_what_does_not_fit()
     assert row["seconds_predicted"] == measured["seconds_predicted"] > 0
     unfit = planned_row(configuration, make_problem(configuration), bytes_limit=row["bytes_predicted"] - 1)
     assert (unfit["status"], unfit["bytes_needed"]) == ("memory", row["bytes_predicted"])
-    assert unfit["reason"].startswith(f"Needs {row['bytes_predicted']} bytes (data: ")
+    assert unfit["reason"].startswith(f"Needs {format_size(row['bytes_predicted'])} (data: ")
 
 
 def test_what_a_trial_has_told_stays_known_and_compiling_counts_for_no_limit(monkeypatch):
