@@ -101,6 +101,13 @@ def test_checkpoints_of_scripts_and_damaged_ones_are_refused(tmp_path):
     store.save_shards(tmp_path)
     with pytest.raises(ModelFolderError, match="does not say what it was trained on"):
         load_checkpoint(tmp_path)
-    store.save_shards(tmp_path, {"cell": {"model": "none"}, "data": {"labels": 3}})
+    of = support.configuration().model_dump(mode="json")
+    labels = {"kind": "classes", "classes": ["0", "1"], "positive": "1", "merged": [], "guess": "", "span": None}
+    good = {"labels": labels, "facts": {}, "width": 1}
+    for wrong in ({"labels": 3}, {"facts": {"columns_kept": [-1]}}, {"facts": 3}, {"width": "a"}):
+        store.save_shards(tmp_path, {"cell": of, "data": good | wrong})
+        with pytest.raises(StoreError, match=r"manifest.json is damaged"):
+            load_checkpoint(tmp_path)
+    store.save_shards(tmp_path, {"cell": {"model": "none"}, "data": good})
     with pytest.raises(StoreError, match=r"manifest.json is damaged"):
         load_checkpoint(tmp_path)

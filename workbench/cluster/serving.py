@@ -22,6 +22,7 @@ from workbench.cluster.checkpoints import MANIFEST
 from workbench.cluster.store import MpiStore, OneRank
 from workbench.data.labels import Labels
 from workbench.formats import RowSparse
+from workbench.json_text import check_fields, is_whole
 from workbench.kvstore import StoreError
 from workbench.sweeps.grid import setup_of
 from workbench.sweeps.problem import parameters_of_file
@@ -29,6 +30,7 @@ from workbench.sweeps.spec import Configuration
 from workbench.training.setup import Setup
 from workbench.training.trained import (
     FACTS,
+    FACTS_EXPECTED,
     KEPT,
     NOT_OF_READER,
     READ,
@@ -79,7 +81,10 @@ def load_checkpoint(folder: str | os.PathLike) -> TrainedModel:
         )
     try:
         configuration, of_data = Configuration(**about["cell"]), about["data"]
-        labels, facts = Labels.of_json(of_data["labels"]), dict(of_data["facts"])
+        labels, facts, width = Labels.of_json(of_data["labels"]), dict(of_data["facts"]), of_data["width"]
+        check_fields(facts, {name: wanted for name, wanted in FACTS_EXPECTED.items() if name in facts}, "facts")
+        if not is_whole(width, 1) or (labels.kind != "numbers" and not labels.classes):
+            raise ValueError(f"its width is {width!r:.40}, its classes are {labels.classes!r:.40}")
     except (ValueError, TypeError, LookupError, AttributeError) as error:
         raise StoreError(f"{Path(folder) / MANIFEST} is damaged: {error}.") from None
     setup, model = setup_of(configuration), models.get(configuration.model)
@@ -98,7 +103,7 @@ def load_checkpoint(folder: str | os.PathLike) -> TrainedModel:
     given = parameters_of_file(vars(configuration)) if configuration.path else {}
     given = {name: value for name, value in given.items() if name not in NOT_OF_READER}
     reader = configuration.dataset if configuration.path else ""
-    sizes = features or next(iter(arrays.values())).shape[0], int(of_data["width"])
+    sizes = features or next(iter(arrays.values())).shape[0], width
     return TrainedModel(Setup(**known), arrays, *sizes, labels, facts, reader, given, setup.format)
 
 
