@@ -9,7 +9,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import metadata
 from typing import Any
@@ -249,6 +249,8 @@ def solve(name: str, problem: Problem, strength: float, iterations: int) -> Trai
     """Train a logistic regression by a competitor, without its warnings that it was stopped early."""
     made = get(name).solve
     assert made is not None
+    if scipy.sparse.issparse(problem.x):  # some take matrices of SciPy alone; nothing is copied
+        problem = replace(problem, x=scipy.sparse.csr_matrix(problem.x))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return made(problem, strength, iterations)
@@ -261,11 +263,12 @@ def versions(python: str = "", *more: str) -> dict[str, str]:
     """
     names = (*DISTRIBUTIONS, *more)
     if not python or python == sys.executable:
-        found = {one.name.lower(): one.version for one in metadata.distributions()}
+        every = [(one.name.lower(), one.version) for one in metadata.distributions()]
     else:
         code = "import importlib.metadata as m\nfor d in m.distributions(): print(d.name.lower(), d.version)"
         text = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout
-        found = dict(line.split() for line in text.splitlines())
+        every = [(name, version) for name, version in map(str.split, text.splitlines())]
+    found = dict(reversed(every))  # of two the first one is imported
     return {name: found[name] for name in names if name in found}
 
 

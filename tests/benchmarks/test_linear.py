@@ -17,7 +17,7 @@ def problem(seed: int) -> linear.Problem:
     x = scipy.sparse.random_array((800, 12), density=0.4, rng=random, dtype=np.float32, format="csr")
     scores = x @ random.normal(size=12) * 3 - 0.5
     y = (random.random(800) < 1 / (1 + np.exp(-scores))).astype(np.float32)
-    return linear.Problem(scipy.sparse.csr_matrix(x), y)
+    return linear.Problem(x, y)
 
 
 @pytest.mark.parametrize("name", [one.name for one in linear.COMPETITORS if one.solve])
