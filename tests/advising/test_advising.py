@@ -139,6 +139,7 @@ def test_the_race_takes_part_of_the_budget_and_what_is_around_the_rest(tmp_path,
     with pytest.raises(FileNotFoundError, match="no results"):  # nothing was measured, and there is nothing to read
         advising.store.read(tmp_path)
     monkeypatch.setattr(advising.run_folder, "read_current_records", lambda folder: [])
+    monkeypatch.setattr(advising._Clock, "slowdown", 1.0)  # beside other programs there is one race, of all the time
     settings = {"dataset": "uniform", "rows": 60, "features": 30, "shuffle": False, "model": ""}
     answer = advice.advise(settings, AMPLE, follow=lambda *_: None)
     [spec] = begun
