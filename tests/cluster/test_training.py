@@ -85,7 +85,8 @@ def test_a_rank_that_is_killed_ends_all_and_the_same_training_goes_on(tmp_path, 
     assert not ranks_of(me)
     resumed: list[dict] = []
     assert train(long, 2, tmp_path / "run", tell=resumed.append, **options)["step"] == steps
-    assert resumed[-2]["loss"] == told[-1]["loss"]
+    losses = [message["loss"] for message in resumed if "step" in message]  # none after a kill at the very end
+    assert losses[-1:] in ([], [told[-1]["loss"]])
     assert support.same_bits(support.saved_state(tmp_path / "run"), support.saved_state(tmp_path / "whole"))
 
 
