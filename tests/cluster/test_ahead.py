@@ -6,8 +6,9 @@ import pytest
 from tests.support import shared_training as support
 from tests.support.ranks import on_ranks
 from workbench import formats
-from workbench.cluster import MpiStore
+from workbench.cluster import MpiStore, OneRank
 from workbench.cluster.ahead import Ahead
+from workbench.cluster.exchange import Exchange
 from workbench.formats import RowSparse
 from workbench.kvstore import LazyRandomRows, StoreError
 from workbench.optimizers import Updater
@@ -98,3 +99,12 @@ def test_trainings_look_ahead_and_have_the_bits_of_those_that_do_not(tmp_path, m
     support.on_threads(of, 2, folder=str(tmp_path / "not"))
     assert len(begun) == 20
     assert support.same_bits(*(support.saved_state(tmp_path / name) for name in ("ahead", "not")))
+
+
+@pytest.mark.parametrize("call", ["rows", "begin_rows"])
+def test_rows_are_not_sent_from_the_memory_that_others_are_received_in(call):
+    """MPI copies short messages at once, long ones would change while they are sent."""
+    exchange = Exchange(OneRank())
+    sent = exchange.buffer("w", (4, 2), np.float32)
+    with pytest.raises(StoreError, match="sent from the buffer 'w'"):
+        getattr(exchange, call)("w", sent[1:], [3], [3])

@@ -109,6 +109,8 @@ class Exchange:
     def _of_rows(self, name: str, sent: np.ndarray, counts: Sequence[int], received: Sequence[int]) -> tuple:
         """Return (array for the rows that come, [sent, elements to each], [array, elements from each]); count bytes."""
         came = self.buffer(name, (sum(received), *sent.shape[1:]), sent.dtype)
+        if np.may_share_memory(sent, came):  # long messages would be overwritten while they are sent
+            raise StoreError(f"Rows are sent from the buffer {name!r} that others are received in; name another one.")
         width = math.prod(sent.shape[1:])
         own = [[count * width for count in each] for each in (counts, received)]
         away = sum(own[0]) + sum(own[1]) - own[0][self.rank] - own[1][self.rank]

@@ -520,7 +520,7 @@ class MpiStore(Store):
     def take(self, key: Key, rows: np.ndarray, use: str) -> np.ndarray:
         """Return a copy of rows (local indices) of this rank's part, in a buffer of this `use`; draw missing ones."""
         held = self.held[key]
-        taken = self.exchange.buffer(f"{key} {use}", (len(rows), *held.shape[1:]), held.dtype)
+        taken = self.exchange.buffer(f"{key} taken, {use}", (len(rows), *held.shape[1:]), held.dtype)
         if len(rows):
             if key in self.sources:
                 self._draw({key: np.unique(rows).astype(np.int64)})
