@@ -44,7 +44,7 @@ CASES = {
 def test_no_text_of_a_row_ends_a_report_and_markdown_keeps_its_limit(case, tmp_path, monkeypatch):
     text, columns, has_pictures = CASES[case]
     if not has_pictures:
-        monkeypatch.setattr(report, "inline", lambda *_: "")
+        monkeypatch.setattr(report, "inline", lambda *_, **__: "")
     given = GIVEN | {"title": f"T {text}", "machine": {f"cpu{text}": text, "caches": {"L3": [text] * 5}}}
     given |= {"command": f"run {text[:4000]}", "spec": text}
     frame = spoilt(text, columns)

@@ -15,6 +15,7 @@ from tests.support.processes import kept_handlers, printed
 from tests.support.sweeps import row_of_trial, swept
 from tests.support.tiny_sweeps import DENSE, FUSED, OUTSIDE, QUICK, TINY, finish, spec_of, trial_row
 from workbench import optimizers, store
+from workbench.analysis.formatting import format_bytes
 from workbench.measure import memory
 from workbench.panels.live import progress_line
 from workbench.sweeps import check, grid, run_folder, runner, trial
@@ -77,7 +78,7 @@ def test_what_cannot_fit_is_a_row_that_names_the_bytes_it_needs():
     row = trial_row(bytes_limit=10_000, density=0.1, **DENSE)
     assert row["status"] == "memory"
     assert row["bytes_needed"] >= 60 * 30 * 4
-    assert str(row["bytes_needed"]) in row["reason"]
+    assert f"Needs {format_bytes(row['bytes_needed'])} (data: " in row["reason"]
 
 
 def test_data_that_cannot_be_had_is_an_unsupported_row(tmp_path):

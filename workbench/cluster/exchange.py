@@ -134,6 +134,8 @@ class Exchange:
 
     def agree(self, error: Exception | None) -> None:
         """Raise StoreError on every rank if `error` is not None on one; the message is that of the first."""
+        if self.ranks == 1 and error is not None:
+            raise error
         said = self.gather(None if error is None else f"Rank {self.rank}: {error}")
         if wrong := [one for one in said if one is not None]:
             raise StoreError(wrong[0]) from error

@@ -30,7 +30,6 @@ from workbench.sweeps.problem import HELD_OUT, Problem, make_problem, parameters
 from workbench.sweeps.spec import Configuration, InvalidOption, SpecError, validate_spec
 from workbench.training import PHASES, Run, StepEvent, Training, impossible_reason, make_run
 from workbench.training.constant import constant_words
-from workbench.training.l1 import fit_l1
 from workbench.training.learner import leave_scaling, scaling_of
 from workbench.training.search import (
     COUNT,
@@ -307,8 +306,10 @@ def _search(configuration: Configuration, problem: Problem, search: int | None) 
 def _fit_l1(configuration: Configuration, problem: Problem, search: int | None, l1_ratio: float) -> Found:
     """Return the linear model with an L1 penalty for the decay, searched if there is none; what it is is printed.
 
-    SpecError for other models, and rows that are not in memory.
+    SpecError for other models, and rows that are not in memory. Its code is loaded here: other trainings do without.
     """
+    from workbench.training.l1 import fit_l1
+
     model, setup = models.get(configuration.model), setup_of(configuration)
     reason = why_no_search(model.loss, model.is_product, LEAST_ROWS)
     if reason or not (scipy.sparse.issparse(problem.x) or isinstance(problem.x, np.ndarray)):
