@@ -226,3 +226,27 @@ def test_whole_commands_race(tmp_path):
 def test_wrong_commands_are_named(commands, says):
     with pytest.raises(RaceError, match=says):
         racing.race_commands(commands, budget=0.05)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.7])
+def test_the_share_of_other_programs_is_told_of_calls_shorter_than_a_tick_of_the_system(share, seed, monkeypatch):
+    """Each of two contestants runs on a core for 5 ms a sample; the system counts 0 or 10 ms of it."""
+    monkeypatch.setattr(racing.os, "cpu_count", lambda: 2)
+    made, taken = np.random.default_rng(seed), []
+    for _ in range(2):
+        ticks = 0.01 * made.binomial(1, 0.5, 1500) - 0.005
+        taken.append([(tick + share * 0.01, 0.01) for tick in ticks])
+    own, of_all = racing._added_up(taken[:1]), racing._added_up(taken)
+    found = [racing.share_of_others(own, of_all, first, first + 25) for first in range(0, 1500, 25)]
+    np.testing.assert_allclose(found, share, rtol=0, atol=0.12)
+    assert np.mean(found) == pytest.approx(share, abs=0.02)
+
+
+def test_the_share_of_long_samples_is_that_of_their_own_time():
+    of_one, of_other = [(2.0, 4.0), (0.0, 4.0)], [(0.0, 4.0), (1.0, 4.0)]
+    of_all = racing._added_up([of_one, of_other])
+    assert [racing.share_of_others(racing._added_up([of_one]), of_all, k, k + 1) for k in (0, 1)] == [0.5, 0.0]
+    assert [racing.share_of_others(racing._added_up([of_other]), of_all, k, k + 1) for k in (0, 1)] == [0.0, 0.25]
+    few = racing._added_up([[(0.001, 0.002)]])
+    assert racing.share_of_others(few, few, 0, 1) == 0.5, "all that there is"

@@ -45,6 +45,9 @@ SECONDS_SAMPLE = 0.005
 """Seconds that the calls of one sample last, so that the clock weighs little; then the next contestant has its turn."""
 SAMPLES = 8
 """Samples of a round, of which the lower quartile counts: what interrupts a sample makes it longer, never shorter."""
+SECONDS_TOLD = 1.0
+"""Seconds from which on the share of other programs is known within 4 % of two cores: the system counts ticks of 10 ms,
+of which a program that runs all the time has one or none in a sample."""
 SLOW, ROUNDS_SLOW = 8.0, 4
 """How many times slower than the fastest a contestant is to have only so many rounds."""
 TOLERANCE = 1e-5
@@ -529,9 +532,12 @@ def _check_arguments(contestants: Sequence[str] | Mapping[str, Any], budget: flo
 
 
 class _Contestant(ABC):
-    """One that is timed: `once()` runs it and returns its seconds; `bytes_peak` is the most that a run needed."""
+    """One that is timed: `once()` runs it and returns its seconds; `taken` has what other programs took in each sample,
+    and seconds of all cores.
+    """
 
     timing: Timing
+    taken: list[tuple[float, float]]
 
     @abstractmethod
     def once(self) -> float:
@@ -543,13 +549,14 @@ class _Contestant(ABC):
         estimate = max(min(self.once() for _ in range(2)), 1e-9)
         with_setup = (perf_counter() - start) / 2  # what comes before each call counts, too
         self.timing.calls = max(1, round(SECONDS_SAMPLE / max(estimate, with_setup)))
+        self.taken = []
         return self, ReadyCandidate((), self.sample, estimate)
 
     def sample(self) -> float:
-        """Return the mean seconds of the calls of a sample; note what share of the cores other programs took."""
+        """Return the mean seconds of the calls of a sample; note what other programs took meanwhile."""
         others = machine.OtherPrograms()
         seconds = sum(self.once() for _ in range(self.timing.calls)) / self.timing.calls
-        self.timing.busy.append(others.share())
+        self.taken.append(others.taken())
         return max(seconds, 1e-9)
 
 
@@ -627,13 +634,41 @@ def _run(ready: Mapping[str, tuple[_Contestant, ReadyCandidate]], budget: float,
         rounds=MOST_SAMPLES, rounds_slow=ROUNDS_SLOW, slow=SLOW, rounds_least=LEAST_ROUNDS, seconds_most=budget
     )
     time_rounds({name: candidate for name, (_, candidate) in ready.items()}, policy, perf_counter)
+    taken = _added_up([contestant.taken for contestant, _ in ready.values()])
     for contestant, candidate in ready.values():
-        timing, count = contestant.timing, len(candidate.samples)
+        timing, count, own = contestant.timing, len(candidate.samples), _added_up([contestant.taken])
         parts = np.array_split(np.arange(count), min(ROUNDS, max(count // SAMPLES, min(count, MOST_ROUNDS))))
         timing.seconds = [trial_statistic([candidate.samples[place] for place in part]) for part in parts]
-        timing.busy = [float(np.mean([timing.busy[place] for place in part])) for part in parts]
+        timing.busy = [share_of_others(own, taken, part[0], part[-1] + 1) for part in parts]
     timings = {name: contestant.timing for name, (contestant, _) in ready.items()}
     return Race(timings, machine.machine_id(), machine.versions(), agree)
+
+
+def _added_up(taken: Sequence[Sequence[tuple[float, float]]]) -> np.ndarray:
+    """Return what other programs took, and seconds of all cores, in all samples before each one, float64 [samples, 2].
+
+    `taken` has a list a contestant; samples of the same number are added.
+    """
+    sums = np.zeros((1 + max(map(len, taken)), 2))
+    for one in taken:
+        sums[1 : 1 + len(one)] += one
+    return sums.cumsum(axis=0)
+
+
+def share_of_others(own: np.ndarray, of_all: np.ndarray, first: int, last: int) -> float:
+    """Return the share of the cores, 0 to 1, that other programs took in the samples from `first` to before `last`.
+
+    `own` are sums of the contestant's samples, `of_all` those of all contestants, as `_added_up` gives them. If its own
+    last less than `SECONDS_TOLD`, those of all count, and as many before and after them as it takes.
+    """
+    least = SECONDS_TOLD * (os.cpu_count() or 1)
+    taken, seconds = own[last] - own[first]
+    reach = 0
+    while seconds < least and reach < len(of_all):
+        begin, end = max(first - reach, 0), min(last + reach, len(of_all) - 1)
+        taken, seconds = of_all[end] - of_all[begin]
+        reach = 2 * reach + 1
+    return machine.share_of(float(taken), float(seconds))
 
 
 def _compare(first: str, expected: Any, name: str, result: Any, check: Callable[[Any, Any], Any]) -> None:

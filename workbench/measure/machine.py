@@ -277,9 +277,24 @@ class OtherPrograms:
 
         Guests of the same host (stolen time) count as other programs.
         """
+        return share_of(*self.taken())
+
+    def taken(self) -> tuple[float, float]:
+        """Return the seconds of processors that other programs took since the start, and those of all cores.
+
+        The system counts in ticks of 10 ms: of a shorter time the first is far off, also below 0, but not on average.
+        """
         busy, own, seconds = (now - then for now, then in zip(self._now(), self.start, strict=True))
-        cores = os.cpu_count() or 1
-        return min(max((busy - own) / (cores * seconds), 0.0), 1.0) if seconds > 0 else 0.0
+        return busy - own, (os.cpu_count() or 1) * seconds
+
+
+def share_of(taken: float, of_all: float) -> float:
+    """Return the share, 0 to 1, that other programs took, from what `OtherPrograms.taken` returned or a sum of it.
+
+    >>> share_of(0.5, 2.0), share_of(-0.01, 2.0)
+    (0.25, 0.0)
+    """
+    return min(max(taken / of_all, 0.0), 1.0) if of_all > 0 else 0.0
 
 
 DISTURBED = 0.1
