@@ -222,8 +222,8 @@ def _seconds_of_step(processes: int, folder: Path, sizes: Sizes, launcher: Seque
     """Return the median seconds of a step of a training by `processes` ranks that `launcher` starts."""
     settings = {name: value for name, value in sizes.configuration.model_dump(mode="json").items() if value is not None}
     job = job_of(settings, processes, folder, threads=1, steps_saved=0)
-    with closing(messages(job, folder / f"steps-{processes}", launcher)) as told:
-        seconds = [said["seconds"] for said in told if "step" in said]
+    with closing(messages(job, folder / f"steps-{processes}", launcher)) as received:
+        seconds = [message["seconds"] for message in received if "step" in message]
     return statistics.median(seconds[len(seconds) // 3 :])  # the first ones load code, and draw rows
 
 

@@ -79,7 +79,7 @@ class Clicks:
 
 
 def epochs_of(clicks: Clicks, folder: Path) -> Iterator[Columns]:
-    """Yield a record of each way to train, in `folder`; a way that fails has one that says why."""
+    """Yield a record of each way to train, in `folder`; a way that fails has a record with the reason."""
     configuration = clicks.configuration(folder)
     record = {"part": "clicks", "is_measured": True, "width": clicks.width, "features": clicks.features}
     record |= {"batch_rows": clicks.batch_rows, "rows_trained": clicks.rows}
@@ -116,8 +116,8 @@ def train_here(
     options = {"steps_saved": 0, "threads": 1, "sync_every": every}
     job = training.job_of(settings, processes, folder, **options)
     epochs: dict[int, list[Mapping[str, Any]]] = {}
-    with closing(training.messages(job, folder / "logs", launcher or pinned(processes))) as told:
-        for message in told:
+    with closing(training.messages(job, folder / "logs", launcher or pinned(processes))) as received:
+        for message in received:
             if "step" in message:
                 epochs.setdefault((message["step"] - 1) // message["steps_epoch"], []).append(message)
     seconds = [sum(step["seconds"] for step in steps) for steps in epochs.values()]

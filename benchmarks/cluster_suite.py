@@ -297,6 +297,40 @@ def sentence(steps: Steps) -> str:
     return f"{said}{checked if ratios else ''}"
 
 
+def _epochs_on_machines(records: Sequence[Record]) -> Section:
+    """Return the predicted epochs by local steps, with their chart."""
+    epochs = local_epochs(records)
+    columns = ("epoch by local steps", *(f"{count} machines" for count in COUNTS[1:]), "a second machine pays from")
+    rows = [
+        [
+            name,
+            *(f"{epoch.seconds / predict_epoch(epoch, network_of(GBITS[1]), count):.1f} x" for count in COUNTS[1:]),
+            f"{bandwidth_that_pays(epoch, LATENCY) * 8 / 2e9:.2g} Gbit/s",
+        ]
+        for name, epoch in epochs.items()
+    ]
+    draws = (lambda figure: draw_epochs(epochs, figure)) if epochs else None
+    return Section(
+        "An epoch on several machines", columns, rows, TEXTS["cluster"]["machines"], (), "cluster-epochs.svg", draws
+    )
+
+
+def _steps_over_networks(records: Sequence[Record]) -> Section:
+    """Return the steps and epochs of two ranks over networks, measured and predicted."""
+    first, shown = ("network", "an empty call", "bytes a second"), format_seconds
+    columns = (*first, "step, measured", "predicted", "by one process, predicted")
+    rows = [
+        [
+            row["case"],
+            *(shown(row["latency"]), f"{format_bytes(row['bytes_second'])}/s"),
+            shown(row["seconds_epoch"] if row["seconds_step"] is None else row["seconds_step"]),
+            *("" if row[name] is None else shown(row[name]) for name in ("seconds_predicted", "seconds_alone")),
+        ]
+        for row in good(records, "network")
+    ]
+    return Section("A step over a network", columns, rows, TEXTS["cluster"]["networks"])
+
+
 def page(records: Sequence[Record]) -> Page:
     """Return the page: bytes, step times with their chart, and rows that are more than memory."""
     steps, known = steps_of(records), newest(records)
@@ -342,38 +376,11 @@ def page(records: Sequence[Record]) -> Page:
         for ways in epochs_by_width(records).values()
         for row in ways.values()
     ]
-    rows_of_networks = [
-        [
-            row["case"],
-            *(shown(row["latency"]), f"{format_bytes(row['bytes_second'])}/s"),
-            shown(row["seconds_epoch"] if row["seconds_step"] is None else row["seconds_step"]),
-            *(shown(row[name]) for name in ("seconds_predicted", "seconds_alone")),
-        ]
-        for row in good(records, "network")
-    ]
     rows_of_exchange = [
         [row["case"], shown(row["seconds_step"]), shown(row["seconds_bare"]), f"{row['ratio']:.2f}"]
         for row in good(records, "exchange")
     ]
-    epochs = local_epochs(records)
-    rows_of_machines = [
-        [
-            name,
-            *(f"{epoch.seconds / predict_epoch(epoch, network_of(GBITS[1]), count):.1f} x" for count in COUNTS[1:]),
-            f"{bandwidth_that_pays(epoch, LATENCY) * 8 / 2e9:.2g} Gbit/s",
-        ]
-        for name, epoch in epochs.items()
-    ]
-    of_machines = ("epoch by local steps", *(f"{count} machines" for count in COUNTS[1:]), "a second machine pays from")
     of_epochs = ("N", "trained by", "batches between synchronisations", "an epoch", "loss", "AUC or accuracy")
-    of_networks = (
-        "network",
-        "an empty call",
-        "bytes a second",
-        "step, measured",
-        "predicted",
-        "by one process, predicted",
-    )
     of_exchange = ("two ranks", "seconds", "the calls alone", "ratio")
     columns = ("rows of the table", "touched a step", "bytes a step", "numbers and values", "ratio", "rows made")
     times = ("machines", "predicted", "of it messages", "of it waiting", "bytes moved")
@@ -387,17 +394,9 @@ def page(records: Sequence[Record]) -> Page:
             Section("Bytes of a step", columns, rows_of_bytes, texts["bytes"]),
             Section("A pull and a push", of_exchange, rows_of_exchange, texts["exchange"]),
             Section("An epoch of clicks", of_epochs, rows_of_epochs, texts["clicks"]),
-            Section(
-                "An epoch on several machines",
-                of_machines,
-                rows_of_machines,
-                texts["machines"],
-                (),
-                "cluster-epochs.svg",
-                (lambda figure: draw_epochs(epochs, figure)) if epochs else None,
-            ),
+            _epochs_on_machines(records),
             Section("Time of a step", (*times, *both), rows_of_steps, texts["steps"], (), "cluster-steps.svg", draws),
-            Section("A step over a network", of_networks, rows_of_networks, texts["networks"]),
+            _steps_over_networks(records),
             Section("More rows than memory", names, rows_streamed, texts["rows"]),
         ],
     )

@@ -230,7 +230,7 @@ def test_wrong_commands_are_named(commands, says):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.7])
-def test_the_share_of_other_programs_is_told_of_calls_shorter_than_a_tick_of_the_system(share, seed, monkeypatch):
+def test_the_share_of_other_programs_is_measured_for_calls_shorter_than_a_tick_of_the_system(share, seed, monkeypatch):
     """Each of two contestants runs on a core for 5 ms a sample; the system counts 0 or 10 ms of it."""
     monkeypatch.setattr(racing.os, "cpu_count", lambda: 2)
     made, taken = np.random.default_rng(seed), []

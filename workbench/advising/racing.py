@@ -45,7 +45,7 @@ SECONDS_SAMPLE = 0.005
 """Seconds that the calls of one sample last, so that the clock weighs little; then the next contestant has its turn."""
 SAMPLES = 8
 """Samples of a round, of which the lower quartile counts: what interrupts a sample makes it longer, never shorter."""
-SECONDS_TOLD = 1.0
+SECONDS_OF_SHARE = 1.0
 """Seconds from which on the share of other programs is known within 4 % of two cores: the system counts ticks of 10 ms,
 of which a program that runs all the time has one or none in a sample."""
 SLOW, ROUNDS_SLOW = 8.0, 4
@@ -659,9 +659,9 @@ def share_of_others(own: np.ndarray, of_all: np.ndarray, first: int, last: int) 
     """Return the share of the cores, 0 to 1, that other programs took in the samples from `first` to before `last`.
 
     `own` are sums of the contestant's samples, `of_all` those of all contestants, as `_added_up` gives them. If its own
-    last less than `SECONDS_TOLD`, those of all count, and as many before and after them as it takes.
+    last less than `SECONDS_OF_SHARE`, those of all count, and as many before and after them as it takes.
     """
-    least = SECONDS_TOLD * (os.cpu_count() or 1)
+    least = SECONDS_OF_SHARE * (os.cpu_count() or 1)
     taken, seconds = own[last] - own[first]
     reach = 0
     while seconds < least and reach < len(of_all):

@@ -9,7 +9,7 @@ BYTES_NUMBER = 8
 
 
 def refit(name: str, rows: Rows, value: Value, iterations: int) -> tuple[Scorer, bool]:
-    """Fit a logistic regression anew; return (scorer, whether it ended by itself). `value` has C."""
+    """Fit a new logistic regression; return (scorer, whether it ended by itself). `value` has C."""
     problem = linear.Problem(rows.x, rows.y.reshape(-1), rows.has_intercept, rows.threads, rows.seed)
     trained = linear.solve(name, problem, value["C"], iterations)
     return trained.scores, trained.is_done
