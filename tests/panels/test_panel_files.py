@@ -257,7 +257,9 @@ def test_a_sweep_beside_another_is_refused_and_told(here, opened, monkeypatch):
     ],
 )
 def test_the_panel_of_a_run_begins_with_what_the_run_was_started_with(here, settings):
-    spec = suited.spec_of(suited.complete_with_suggestions({"dataset": "uniform"} | settings), "own")
+    """A budget, which ends a sweep and changes no trial, makes no difference."""
+    unlimited = suited.spec_of(suited.complete_with_suggestions({"dataset": "uniform"} | settings), "own")
+    spec = unlimited.model_copy(update={"limits": unlimited.limits.model_copy(update={"budget": 5.0})})
     folder = here / "elsewhere"
     write_run(folder, [], "finished", name="own")
     (folder / run_folder.SPEC).write_text(dump_spec(spec))

@@ -477,14 +477,20 @@ def watch(folder: str | Path, show: Callable[[Progress, bool], None]) -> None:
 # Run folder of a sweep: one folder has one sweep at a time, and rows of others in it are not shown.
 
 
+MOST = {"budget", "seconds_end"}
+"""Limits of a spec that end a sweep, and change nothing of a trial: with another budget a sweep goes on."""
+
+
 def result_identity(spec: "Spec") -> dict[str, Any]:
     """Return the parts of a spec that determine its results, as a dict to compare by ==.
 
-    All but name and description; axes and candidates are sets, since the order of measuring does not matter.
+    All but name, description and how much may be measured (`MOST`); axes and candidates are sets, since the order of
+    measuring does not matter.
     """
     axes = {axis: frozenset(values) for axis, values in spec.axes.items()}
     candidates = frozenset(frozenset(candidate.items()) for candidate in spec.candidates)
-    return spec.model_dump(exclude={"name", "description"}) | {"axes": axes, "candidates": candidates}
+    kept = spec.model_dump(exclude={"name": True, "description": True, "limits": MOST})
+    return kept | {"axes": axes, "candidates": candidates}
 
 
 def matches_spec(folder: Path, spec: "Spec") -> bool:
