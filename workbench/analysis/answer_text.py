@@ -178,7 +178,7 @@ def _time(answer: Answer) -> str:
             other = "dense" if contest.verdict == "sparse" else "sparse"
             took = f"{what}{known[contest.verdict]} {contest.verdict}; " if contest.verdict in known else ""
             return formatting.capitalized(f"{took}{other} does not run: {failure_reason(lost)}.")
-        return formatting.capitalized(f"{'; '.join(reasons) or contest.why or 'nothing was measured'}.")
+        return formatting.capitalized(f"{'. '.join(reasons) or contest.why or 'nothing was measured'}.")
     times = ", ".join(f"{text} {side}" for side, text in known.items())
     clause = contest_clause(contest, "faster")
     return f"{what}{times} ({clause})." if times else f"{formatting.capitalized(clause)}."
