@@ -8,7 +8,10 @@ caches. Cold is a start with these caches empty and the files dropped from memor
 the start of the first process to the end of the last; memory is the largest of a process.
 """
 
+import collections
+import itertools
 import json
+import math
 import os
 import signal
 import subprocess
@@ -24,6 +27,7 @@ import numpy as np
 
 from benchmarks import linear
 from benchmarks.contest import Record
+from benchmarks.end import script
 from benchmarks.shapes import BenchError
 from kernels.registry import Registry
 from workbench import atomic_files
@@ -218,23 +222,43 @@ register(
 
 # Vowpal Wabbit's command line as its Python package has it, on its own text: the rows of the svmlight file.
 #
-# The text is made before the clock starts. With its cache the text is parsed in the first pass only, without it there
-# is one pass.
+# The text is made before the clock starts; a value of a click is the name of a feature, a number is a logarithm. With
+# its cache the text is parsed in the first pass only, without it there is one pass. It holds no rows out by itself.
 
 
 PROGRAM = ("-m", "vowpalwabbit")
 LOGISTIC = ("--quiet", "--loss_function", "logistic", "-b", "22")
 
 
-def text_of(svmlight: Path) -> Path:
-    """Return the path of the rows in Vowpal Wabbit's text, written next to the svmlight file if it is missing."""
-    made = svmlight.with_suffix(".vw")
+def text_of(path: Path) -> Path:
+    """Return the path of the rows in Vowpal Wabbit's text, written next to the svmlight or CSV file if missing."""
+    made = path.with_suffix(".vw")
     if not made.exists():
-        with svmlight.open(encoding="utf-8") as rows, made.open("w", encoding="utf-8") as file:
-            for row in rows:
-                label, _, entries = row.strip().partition(" ")
-                file.write(f"{1 if float(label) > 0 else -1} | {entries}\n")
+        to_lines = _lines_of_clicks if path.suffix == ".csv" else _lines_of_svmlight
+        with path.open(encoding="utf-8") as rows, made.open("w", encoding="utf-8") as file:
+            file.writelines(to_lines(rows))
     return made
+
+
+def _lines_of_svmlight(rows: Iterator[str]) -> Iterator[str]:
+    """Yield a line for each svmlight line."""
+    for row in rows:
+        label, _, entries = row.strip().partition(" ")
+        yield f"{1 if float(label) > 0 else -1} | {entries}\n"
+
+
+def _lines_of_clicks(rows: Iterator[str]) -> Iterator[str]:
+    """Yield a line for each line of clicks after the header: values by name, log(1 + number) / 8; none if missing."""
+    _, *names = next(rows).rstrip("\n").split(",")
+    of_columns = [(name, name.startswith(script.NUMBERS)) for name in names]
+    for row in rows:
+        label, *cells = row.rstrip("\n").split(",")
+        entries = (
+            f"{name}:{math.log1p(float(cell)) / 8:.6g}" if is_number else f"{name}={cell}"
+            for (name, is_number), cell in zip(of_columns, cells, strict=True)
+            if cell
+        )
+        yield f"{1 if label == '1' else -1} | {' '.join(entries)}\n"
 
 
 def vowpal_wabbit_commands(has_cache: bool, paths: Paths, setting: Mapping[str, Any]) -> Commands:
@@ -244,6 +268,7 @@ def vowpal_wabbit_commands(has_cache: bool, paths: Paths, setting: Mapping[str, 
     """
     model = str(paths.folder / "model.vw")
     passes = ["--passes", str(setting["passes"]), "--cache_file", str(paths.folder / "rows.cache")] if has_cache else []
+    passes += ["--holdout_off"] if has_cache else []
     train = [paths.python, *PROGRAM, *LOGISTIC, *passes, "-d", str(text_of(paths.train)), "-f", model]
     test = [
         paths.python,
@@ -267,7 +292,6 @@ for _name, _has_cache, _settings in (("Vowpal Wabbit", False, PASSES[:1]), ("Vow
             "competitor",
             partial(vowpal_wabbit_commands, _has_cache),
             _settings,
-            formats=("svmlight",),
             package="vowpalwabbit",
             install="pip install 'sparse-workbench[rivals]'",
         )
@@ -358,10 +382,11 @@ def click_lines(seed: int) -> Iterator[str]:
 
 
 def labels_in(path: Path) -> np.ndarray:
-    """Return the labels of a file that `write_files` wrote, int64 [rows]."""
+    """Return the labels of a generated file, int64 [rows]: 1, and 0 for what is not positive."""
     separator, skipped = (",", 1) if path.suffix == ".csv" else (" ", 0)
     with path.open(encoding="utf-8") as file:
-        return np.array([int(line.partition(separator)[0]) for line in list(file)[skipped:]])
+        found = (float(line.partition(separator)[0]) > 0 for line in itertools.islice(file, skipped, None))
+        return np.fromiter(found, np.int64)
 
 
 SECONDS_RUN = 900.0
@@ -369,56 +394,57 @@ SECONDS_RUN = 900.0
 
 
 def run_once(
-    case: Case,
+    format: str,
     candidate: Candidate,
     setting: Mapping[str, Any],
     files: tuple[Path, Path],
     labels: np.ndarray,
     caches: str,
     python: str = sys.executable,
+    bytes_limit: int = 0,
 ) -> Record:
     """Run a candidate once and return the columns: seconds by stage, peak memory (bytes) and held-out loss.
 
-    `caches` is the folder for compiled code and parsed data, `labels` those held out, `python` that of competitors. A
-    failed process gives `status` and `reason` only. The processes run in a temporary folder; `files` are those to train
-    on and held out.
+    `format` is that of `files`, which are those to train on and held out; `caches` is the folder for compiled code and
+    parsed data, `labels` those held out, `python` that of competitors. A failed process gives `status` and `reason`
+    only. The processes run in a temporary folder. `bytes_limit` is the memory for data that each process is given, 0
+    for no limit.
     """
     environment = os.environ | {"NUMBA_CACHE_DIR": f"{caches}/code", VARIABLE: f"{caches}/data"}
     with tempfile.TemporaryDirectory(prefix="bench-end-") as folder:
-        paths = Paths(case.format, *files, Path(folder), python)
+        paths = Paths(format, *files, Path(folder), python)
         stages: dict[str, float] = {}
-        peak = 0
+        peaks: dict[str, int] = {}
         commands = candidate.commands(paths, setting)
         for stage, command in commands:
-            status, reason, stages[stage], bytes_peak = run_process(command, environment)
-            peak = max(peak, bytes_peak)
+            status, reason, stages[stage], peaks[stage] = run_process(command, environment, bytes_limit)
             if status != "ok":
                 return {"status": status, "reason": reason}
         seconds = sum(stages.values())
         if paths.stages.exists():
             stages = json.loads(paths.stages.read_text(encoding="utf-8"))
             stages["start"] = seconds - sum(stages.values())
-        chances = np.array([float(line.split(",")[-1]) for line in _lines(paths.predictions, len(labels))])
+        with paths.predictions.open(encoding="utf-8") as file:
+            rows = collections.deque((line.rpartition(",")[2] for line in file), len(labels))  # no header
+        chances = np.fromiter(map(float, rows), np.float64, len(labels))
     return {
         "status": "ok",
         "seconds": seconds,
         "stages": stages,
-        "bytes_peak": peak,
+        "bytes_peak": max(peaks.values()),
+        "bytes_stages": peaks,
         "loss": log_loss(labels, chances),
         "bytes_file": files[0].stat().st_size,
     }
 
 
-def _lines(path: Path, count: int) -> list[str]:
-    """Return the last `count` lines of a text file, so that a header is left out."""
-    return path.read_text(encoding="utf-8").splitlines()[-count:]
-
-
 LAUNCH = """
-import json, os, sys, time
+import json, os, resource, sys, time
+if limit := int(sys.argv[2]):
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 start = time.perf_counter()
 try:
-    process = os.posix_spawnp(sys.argv[2], sys.argv[2:], os.environ)
+    process = os.posix_spawnp(sys.argv[3], sys.argv[3:], os.environ)
     _, status, usage = os.wait4(process, 0)
 except OSError as error:
     sys.exit(str(error))
@@ -431,15 +457,18 @@ sys.exit(code if code >= 0 else 128 - code)
 small: a new process begins with the peak of the one that starts it, which here has read and generated whole files."""
 
 
-def run_process(command: Sequence[str], environment: dict[str, str]) -> tuple[str, str, float, int]:
+def run_process(
+    command: Sequence[str], environment: dict[str, str], bytes_limit: int = 0
+) -> tuple[str, str, float, int]:
     """Run a process to its end; return (status, reason, its seconds, peak resident memory in bytes).
 
     `status` is "ok", "failed" (reason: the last line it printed) or "timeout" after 900 s, when it is killed; the
-    numbers are 0 then. What it prints goes to a temporary file.
+    numbers are 0 then. What it prints goes to a temporary file. The system refuses it more memory for data than
+    `bytes_limit`, if that is not 0.
     """
     with tempfile.TemporaryDirectory(prefix="bench-end-") as folder, tempfile.TemporaryFile() as said:
         report = Path(folder, "report.json")
-        launch = [sys.executable, "-I", "-S", "-c", LAUNCH, str(report), *command]
+        launch = [sys.executable, "-I", "-S", "-c", LAUNCH, str(report), str(bytes_limit), *command]
         process = subprocess.Popen(
             launch, env=environment, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
         )

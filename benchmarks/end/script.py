@@ -13,6 +13,8 @@ import sys
 import time
 from pathlib import Path
 
+NUMBERS = ("I", "price")
+"""What the names of columns of clicks begin with that are numbers, not categories."""
 BATCH_ROWS = 256
 ITERATIONS = 100
 """Iterations of a solver at most, as scikit-learn has them by default; liblinear's tolerance is 1 / ITERATIONS."""
@@ -34,7 +36,7 @@ def read_svmlight(train, held_out):
 
 
 def read_clicks(train, held_out):
-    """Return (X csr, y, held-out X csr) of two CSV files: first column label, "I..." numbers, "C..." categories.
+    """Return (X csr, y, held-out X csr) of two CSV files: first column label, then numbers and categories.
 
     `train` and `held_out` are file paths; categories are one-hot encoded by the training file, unknown ones are left
     out.
@@ -45,8 +47,8 @@ def read_clicks(train, held_out):
     from sklearn.preprocessing import OneHotEncoder
 
     first, second = pd.read_csv(train), pd.read_csv(held_out)
-    numbers = [name for name in first.columns if name.startswith("I")]
-    categories = [name for name in first.columns if name.startswith("C")]
+    numbers = [name for name in first.columns[1:] if name.startswith(NUMBERS)]
+    categories = [name for name in first.columns[1:] if not name.startswith(NUMBERS)]
     encoder = OneHotEncoder(handle_unknown="ignore", dtype=np.float32)
     encoder.fit(first[categories].astype(str))
 
@@ -68,8 +70,8 @@ def read_clicks_polars(train, held_out):
     from scipy import sparse
 
     first, second = pl.read_csv(train), pl.read_csv(held_out)
-    numbers = [name for name in first.columns if name.startswith("I")]
-    categories = [name for name in first.columns if name.startswith("C")]
+    numbers = [name for name in first.columns[1:] if name.startswith(NUMBERS)]
+    categories = [name for name in first.columns[1:] if not name.startswith(NUMBERS)]
     kinds = {name: pl.Enum(first[name].cast(pl.String).drop_nulls().unique()) for name in categories}
     starts = np.cumsum([len(numbers), *(len(kind.categories) for kind in kinds.values())])
 

@@ -29,6 +29,7 @@ from benchmarks.end import (
     run_once,
     write_files,
 )
+from benchmarks.end import large as large_files
 from benchmarks.harness import Run, Suite
 from benchmarks.page import Page, Section, frame
 from workbench.analysis.formatting import format_bytes, format_number, format_seconds
@@ -41,7 +42,7 @@ STARTS = ("warm", "cold")
 WARM_RUNS = 3
 
 
-def measure(run: Run, full: bool = False, python: str = sys.executable) -> Iterator[Record]:
+def measure(run: Run, full: bool = False, large: bool = False, python: str = sys.executable) -> Iterator[Record]:
     """Time whole processes from a file to predictions, with other libraries, to the same held-out loss.
 
     Records, page, charts and files are in the folder of --results. Exit status: 130 after Ctrl-C, 2 for a wrong name.
@@ -50,6 +51,8 @@ def measure(run: Run, full: bool = False, python: str = sys.executable) -> Itera
     ----------
     full
         Files of 1 GB too.
+    large
+        Generated files of 10 MB to 10 GB alone, as far as the disk has room: streamed, in memory, under a limit.
     python
         Python of an environment that has the competitors; missing ones are named.
 
@@ -57,19 +60,34 @@ def measure(run: Run, full: bool = False, python: str = sys.executable) -> Itera
     --------
     python -m benchmarks end --quick
     python -m benchmarks end --case "clicks, 10 MB" --case "svmlight, 10 MB"
+    python -m benchmarks end --large --case "generated texts, 10 MB"
     """
+    versions = linear.versions(python, *OTHERS)
+    named = {"list": linear.LIST, "versions": machine.versions() | versions}
+    if large:
+        yield from measured_large(run, python, versions, named)
+        return
     every = [Case(name, size) for size in MEGABYTES for name in FORMATS]
     usual = every if full or run.names else every[: -len(FORMATS)]
     candidates = [get(name) for name in names()]
     settings: dict[str, Any] = {one.name: [dict(each) for each in one.settings] for one in candidates}
-    versions = linear.versions(python, *OTHERS)
     settings |= {"list": linear.LIST, "versions": versions}
     about = lambda case: run.about(case, ["benchmarks.end"], (), settings)  # noqa: E731
     for case, known in run.new(run.choose(usual, every[: len(FORMATS)]), about):
         run.tell(f"{case.name}: writing the files")
         files = write_files(case, run.folder / "files")
         for columns in measured(run, case, candidates, files, python, versions):
-            yield known | {"list": linear.LIST, "versions": machine.versions() | versions} | columns
+            yield known | named | columns
+
+
+def measured_large(run: Run, python: str, versions: Mapping[str, str], named: Record) -> Iterator[Record]:
+    """Yield the records of the generated files; `named` are columns of all of them, the rest as in `measured`."""
+    settings = {one.name: one.entrants() for one in large_files.CASES}
+    about = lambda case: run.about(case, ["benchmarks.end.large"], (), settings, named["list"], versions)  # noqa: E731
+    for case, known in run.new(run.choose(large_files.CASES, large_files.QUICK), about):
+        tell = lambda what, name=case.name: run.tell(f"{name}: {what}")  # noqa: E731
+        for columns in large_files.measured(case, run.folder, python, versions, tell):
+            yield known | named | columns
 
 
 def measured(
@@ -99,7 +117,7 @@ def measured(
         def timed(name: str) -> float:
             """Run a candidate's chosen setting once, keep its columns and return its seconds."""
             run.tell(f"{case.name}: {name}, warm")
-            runs[name].append(run_once(case, get(name), chosen[name], files, labels, caches, python))
+            runs[name].append(run_once(case.format, get(name), chosen[name], files, labels, caches, python))
             return float(runs[name][-1].get("seconds", np.nan))
 
         ready = {name: race.ReadyCandidate((name,), partial(timed, name), 1.0) for name in chosen}
@@ -111,7 +129,7 @@ def measured(
         for path in files:
             drop_from_memory(path)
         with tempfile.TemporaryDirectory(prefix="bench-end-") as empty:
-            columns = run_once(case, get(name), setting, files, labels, empty, python)
+            columns = run_once(case.format, get(name), setting, files, labels, empty, python)
         yield columns_of(get(name), setting, "cold") | columns
 
 
@@ -128,9 +146,9 @@ def settings_of(
     if reason := candidate.unavailable(case.format, versions):
         yield columns_of(candidate, {}, "settings") | {"status": "unsupported", "reason": reason}
         return
-    run_once(case, candidate, candidate.settings[0], files, labels, caches, python)
+    run_once(case.format, candidate, candidate.settings[0], files, labels, caches, python)
     for setting in candidate.settings:
-        columns = run_once(case, candidate, setting, files, labels, caches, python)
+        columns = run_once(case.format, candidate, setting, files, labels, caches, python)
         yield columns_of(candidate, setting, "settings") | columns
 
 
@@ -267,7 +285,8 @@ def line(record: Record) -> list[str]:
 
 def page(records: Sequence[Record]) -> Page:
     """Return the page: ratios to the soonest competitor, and a chart of each case."""
-    cases = cases_of(records)
+    cases = cases_of([one for one in records if not one["generated"]])
+    generated = cases_of([one for one in records if one["generated"]])
     each = {start: ratios(cases, start) for start in STARTS}
     rows = [[name, *(format_number(each[one][name] or 0.0) for one in STARTS)] for name in cases]
     sections = [Section("Project / soonest competitor", ("case", *STARTS), rows)]
@@ -276,7 +295,9 @@ def page(records: Sequence[Record]) -> Page:
         bars = list(map(line, bars_of(own)))
         sections.append(Section(name, COLUMNS, bars, "", left_out(own), file, partial(draw, own), (9.0, 4.5)))
     targets = [target(f"project / soonest competitor, {start}", each[start], most=1.0) for start in STARTS]
-    known = [record for own in cases.values() for record in own]
+    targets += large_files.targets(generated) if generated else []
+    sections += large_files.sections(generated)
+    known = [record for own in (cases | generated).values() for record in own]
     values = {"tolerance": f"{100 * TOLERANCE:g} %", "list": linear.describe("end", known)}
     return Page(targets, sections, values=values)
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from benchmarks import end as suite
 from benchmarks import tables
-from benchmarks.end import Candidate, Paths, get, script
+from benchmarks.end import Candidate, Paths, get, large, script
 from benchmarks.end import suite as end
 from benchmarks.harness import Run
 from benchmarks.page import write
@@ -87,6 +87,13 @@ def test_the_peak_of_a_process_is_its_own():
     assert suite.run_process(allocating, dict(os.environ))[3] > 200_000_000
 
 
+def test_a_process_is_refused_memory_above_its_limit():
+    allocating = [sys.executable, "-c", "b = b'1' * 300_000_000"]
+    assert suite.run_process(allocating, dict(os.environ), 10**9)[0] == "ok"
+    status, reason, *_ = suite.run_process(allocating, dict(os.environ), 200_000_000)
+    assert (status, reason) == ("failed", "MemoryError")
+
+
 def test_a_process_that_fails_or_takes_too_long_says_so(monkeypatch):
     failing = [sys.executable, "-c", "import os; print('bad', flush=True); os.kill(os.getpid(), 9)"]
     assert suite.run_process(failing, dict(os.environ)) == ("failed", "bad", 0.0, 0)
@@ -134,7 +141,7 @@ def test_numbers_of_clicks_are_taken_as_logarithms_by_a_file_of_column_kinds(sma
     for arguments in (train_arguments, apply_arguments):
         ended = CliRunner().invoke(cli.app, arguments)
         assert ended.exit_code == 0, ended.output
-    assert len(suite._lines(tmp_path / "predictions.csv", 10)) == 10
+    assert len((tmp_path / "predictions.csv").read_text("utf-8").splitlines()) == 1 + len(suite.labels_in(held_out))
     assert "clicks only" in get("project, logarithms").unavailable("svmlight", {})
 
 
@@ -144,4 +151,66 @@ def test_rows_are_written_as_vowpal_wabbit_reads_them(tmp_path):
     paths = Paths("svmlight", *[tmp_path / "a.svm"] * 2, tmp_path)
     commands = dict(get("Vowpal Wabbit, cache").commands(paths, {"passes": 2}))
     assert "--cache_file" in commands["train"]
-    assert get("Vowpal Wabbit").unavailable("clicks", {}) == "It reads svmlight only."
+    (tmp_path / "b.csv").write_text("label,I1,C1,price\n1,3,va,\n0,,vb,1\n")
+    assert suite.text_of(tmp_path / "b.csv").read_text() == "1 | I1:0.173287 C1=va\n-1 | C1=vb price:0.0866434\n"
+
+
+@pytest.mark.parametrize(
+    "case", [large.LargeCase("texts", 1), large.LargeCase("clicks", 1, 21)], ids=lambda case: case.name
+)
+def test_every_line_of_a_large_file_is_trained_on_or_held_out(case, tmp_path):
+    train, held_out = large.write_files(case, tmp_path)
+    made = large.KINDS[case.kind][1]
+    drawn = next(made(0)).splitlines()
+    header = drawn[: case.format == "clicks"]
+    lines, others = (path.read_bytes().splitlines()[len(header) :] for path in (train, held_out))
+    assert sorted([*lines, *others]) == sorted(drawn[len(header) : len(header) + len(lines) + len(others)])
+    assert len(others) == pytest.approx((len(lines) + len(others)) / case.held_out, rel=0.02)
+    assert train.stat().st_size == pytest.approx(1e6, rel=0.7)
+    assert set(suite.labels_in(train)) == {0, 1}
+
+
+def test_large_files_have_a_record_of_each_entrant_with_stages_and_memory_and_the_page_compares_them(
+    tmp_path, monkeypatch
+):
+    case, setting = large.LargeCase("clicks", 1, bytes_limit=10**9), {"streamed": 1}
+    candidates = {
+        "project, streamed": constant("project", ANSWER),
+        "Vowpal Wabbit": constant("other", ANSWER),
+        "absent": constant("absent", ANSWER, package="no_such_package", install="get it"),
+    }
+    both = lambda stages: [("train", stages[0][1]), ("apply", stages[0][1])]  # noqa: E731
+    for name, one in candidates.items():
+        commands = lambda paths, setting, one=one: both(one.commands(paths, setting))  # noqa: E731
+        candidates[name] = Candidate(name, one.side, commands, one.settings, package=one.package, install=one.install)
+    monkeypatch.setattr(large, "get", candidates.__getitem__)
+    monkeypatch.setattr(large, "CASES", (case,))
+    entrants = {name: (name, setting, "warm") for name in candidates}
+    monkeypatch.setattr(large.LargeCase, "entrants", lambda self: entrants)
+    run = Run(tables.END, tmp_path, [case.name])
+    assert run.collect(end.measure(run, large=True))
+    records = {record["candidate"]: record for record in run.records}
+    assert list(records) == ["absent", "project, streamed", "Vowpal Wabbit"]
+    own = records["project, streamed"]
+    assert {stage: len(each) for stage, each in own["samples_stages"].items()} == {"train": 3, "apply": 3}
+    assert own["bytes_peak"] == max(own["bytes_stages"].values()) > 0
+    assert own["loss"] == pytest.approx(np.log(2))
+    page = write(end.SUITE, tmp_path).read_text("utf-8")
+    assert "generated clicks, 1 MB, in 1 GB" in page
+    assert "absent: no_such_package is not installed: get it." in page
+    assert "| held-out loss, best of one to three passes / Vowpal Wabbit's | ≤ 1 | 1 " in page
+    assert "One pass, by size" in page
+    again = Run(tables.END, tmp_path, [case.name])
+    assert again.collect(end.measure(again, large=True))
+    assert len(again.records) == len(run.records)
+    assert not list(tmp_path.glob("bench-end-*/"))
+
+
+def test_files_that_would_fill_the_disk_are_not_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(large.shutil, "disk_usage", lambda folder: large.shutil._ntuple_diskusage(100e9, 80e9, 20e9))
+    case = large.LargeCase("texts", 10_000, 51)
+    assert "Its files take " in large.refused(case, tmp_path)
+    found = list(large.measured(case, tmp_path, sys.executable, {}, print))
+    assert {record["status"] for record in found} == {"unsupported"}
+    assert not large.refused(large.LargeCase("texts", 1000), tmp_path)
+    assert not list(tmp_path.iterdir())
