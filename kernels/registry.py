@@ -85,7 +85,10 @@ def with_known_parameters(function: Callable[P, R]) -> Callable[P, R]:
 USUAL_NAMES = {
     "lr": ("learning_rate",), "eta0": ("learning_rate",), "step_size": ("learning_rate",), "batch": ("batch_rows",),
     "batch_size": ("batch_rows",), "epoch": ("max_iter", "epochs"), "n_epochs": ("max_iter", "epochs"),
-    "num_epochs": ("max_iter", "epochs"), "max_iter": ("epochs",), "iterations": ("max_iter", "epochs"),
+    "num_epochs": ("max_iter", "epochs"), "max_epochs": ("max_iter", "epochs"), "epochs": ("max_iter", "passes"),
+    "passes": ("max_iter", "epochs"), "max_iter": ("epochs", "passes"), "iterations": ("max_iter", "epochs"),
+    "decay": ("alpha",), "reg_lambda": ("alpha", "decay"), "intercept": ("fit_intercept",), "penalty": ("l1_ratio",),
+    "l1": ("l1_ratio",), "patience": ("n_iter_no_change",), "validation_split": ("validation_fraction", "held_out"),
     "seed": ("random_state",), "random_state": ("seed",), "weight_decay": ("alpha", "decay"), "l2": ("alpha", "decay"),
     "alpha": ("decay",), "sep": ("separator",), "delimiter": ("separator",), "target": ("label",),
     "target_column": ("label",), "y": ("label",), "n_jobs": ("threads",), "jobs": ("threads",),
@@ -101,6 +104,8 @@ def nearest_name(name: object, known: Iterable[object]) -> str:
 
     >>> nearest_name("lr", ["learning_rate", "alpha"]), nearest_name("SGD", ["adam", "sgd"])
     ('learning_rate', 'sgd')
+    >>> nearest_name("epochs", ["max_iter", "tol"]), nearest_name("max_iter", ["epochs", "tol"])
+    ('max_iter', 'epochs')
     """
     names, lower = [str(each) for each in known], str(name).lower()
     usual = [each for each in USUAL_NAMES.get(str(name), ()) if each in names]

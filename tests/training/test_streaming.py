@@ -473,7 +473,9 @@ def test_a_large_file_is_streamed_without_being_asked_unless_an_option_needs_it_
         )
     refused = CliRunner().invoke(app, ["train", str(path), "--stream", "--epochs", "2"])
     assert refused.exit_code == 2
-    assert "is not for that. Leave one out." in " ".join(refused.output.split())
+    assert "--epochs: it does not go with --stream. Type --passes." in " ".join(refused.output.split())
+    refused = CliRunner().invoke(app, ["train", str(path), "--stream", "--execution", "step"])
+    assert "--execution: it does not go with --stream. Leave one out." in " ".join(refused.output.split())
     refused = CliRunner().invoke(app, ["train", str(path), "--no-stream", "--passes", "2"])
     assert refused.exit_code == 2
     refused = CliRunner().invoke(app, ["train", "uniform", "--stream"])

@@ -10,7 +10,7 @@ from typing import Any
 import typer
 from rich.table import Table
 
-from kernels.registry import format_count, format_size
+from kernels.registry import format_count, format_size, nearest_name
 from workbench import data
 from workbench.command import exit_codes
 from workbench.command.console import console, live, print_line
@@ -71,9 +71,8 @@ def is_streamed(ctx: typer.Context, stream: bool | None, settings: Mapping[str, 
     if stream is False and only:
         raise typer.BadParameter("it is for training block by block. Leave --no-stream out.", param_hint=option)
     if stream is not False and other:
-        raise typer.BadParameter(
-            f"with --stream rows are read once, and {option} is not for that. Leave one out.", param_hint=option
-        )
+        instead = f"Type --{near}" if (near := nearest_name(other, OF_STREAM)) else "Leave one out"
+        raise typer.BadParameter(f"it does not go with --stream. {instead}.", param_hint=option)
     if stream is not False and "path" not in settings:
         raise typer.BadParameter("it reads a file block by block; give one as SOURCE.", param_hint="--stream")
     return stream is not False
