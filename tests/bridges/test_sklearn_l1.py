@@ -49,6 +49,39 @@ def test_weights_are_those_of_elastic_net(container: str, l1_ratio: float) -> No
     assert ours.alpha_ == 0.02
 
 
+@pytest.mark.parametrize("case", ["sparse", "full column far from 0", "all stored", "weights of 0", "two index types"])
+def test_csc_rows_are_trained_without_a_copy_by_rows(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = numbers(9)
+    weights = np.random.default_rng(9).integers(0, 3, 200) if case == "weights of 0" else None
+    if case == "full column far from 0":
+        x = scipy.sparse.hstack([x, 1000 + np.random.default_rng(9).normal(size=(200, 1))], format="csr")
+    elif case == "all stored":
+        x = scipy.sparse.csr_array(x.toarray() + 1)
+    by_columns = x.tocsc()
+    if case == "two index types":
+        by_columns.indices = by_columns.indices.astype(np.int64)
+    before, converted = (by_columns.data.copy(), by_columns.indices.copy()), []
+    parameters = {"alpha": 0.02, "l1_ratio": 0.9}
+    of_rows = [SparseRegressor(**parameters).fit(x, y, weights), SparseClassifier(**parameters).fit(x, y > 0, weights)]
+    monkeypatch.setattr("workbench.bridges.sklearn_base.Estimator._warn_if_worse", lambda *_: None)  # it scores rows
+    tocsr = scipy.sparse.csc_array.tocsr
+
+    def noted(part: scipy.sparse.csc_array, copy: bool = False) -> scipy.sparse.csr_array:
+        """Convert a part of the columns as ever; note all of them."""
+        converted.extend([1] * (part.shape == by_columns.shape))
+        return tocsr(part, copy=copy)
+
+    monkeypatch.setattr(scipy.sparse.csc_array, "tocsr", noted)
+    made = [SparseRegressor(**parameters), SparseClassifier(**parameters)]
+    of_columns = [made[0].fit(by_columns, y, weights), made[1].fit(by_columns, y > 0, weights)]
+    assert not converted
+    for ours, expected in zip(of_columns, of_rows, strict=True):
+        np.testing.assert_array_equal(ours.coef_, expected.coef_)
+        np.testing.assert_array_equal(ours.intercept_, expected.intercept_)
+    for array, same in zip((by_columns.data, by_columns.indices), before, strict=True):
+        np.testing.assert_array_equal(array, same)
+
+
 @pytest.mark.parametrize("l1_ratio", [1.0, 0.4])
 def test_weights_are_those_of_logistic_regression(l1_ratio: float) -> None:
     x, y = numbers(1)

@@ -11,7 +11,7 @@ from workbench import formats
 from workbench.bridges.contracts import require_sound
 from workbench.formats.arrays import host_array
 from workbench.formats.compressed import with_native_order
-from workbench.training.learner import as_csr
+from workbench.training.learner import with_one_width
 
 FLOATS: list[type] = [np.float32, np.float64]
 EXACT = 2**24
@@ -65,8 +65,8 @@ def with_weights(
 
 
 def canonical(x: Any) -> Any:
-    """Return x, csr or dense: csr with its columns sorted, each once, whatever SciPy remembers of it."""
-    return x if isinstance(x, np.ndarray) else formats.arrays.canonical(as_csr(x, x.dtype))
+    """Return x, csr, csc or dense: sparse x sorted, each place once, whatever SciPy remembers of it."""
+    return x if isinstance(x, np.ndarray) else formats.arrays.canonical(with_one_width(x))
 
 
 def float_types(x: Any) -> list[type]:

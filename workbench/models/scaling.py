@@ -176,7 +176,7 @@ def linear_scaling(
     scales: bool = True,
     for_steps: bool = False,
 ) -> Scaling:
-    """Return how rows x [R, D], csr or dense, and targets of a linear model are trained.
+    """Return how rows x [R, D], csr or dense, and targets of a linear model are trained; x may be csc without `scales`.
 
     `weights` [R] are those of the rows, or None. Columns are scaled only if `scales`, and `for_steps` of an optimizer
     also if one has a scale unlike 1; nothing is shifted without an intercept.
@@ -276,14 +276,16 @@ def _shares(weights: np.ndarray | None) -> np.ndarray | None:
 
 
 def _as_dense(x: Any) -> Any:
-    """Return x as a dense array that shares its memory if it is one, or is a csr that stores all places; else x."""
+    """Return x as a dense array that shares its memory if it is one, or csr or csc that stores all places; else x."""
     if isinstance(x, np.ndarray) or x.nnz != x.shape[0] * x.shape[1] or not x.has_canonical_format:
         return x
-    return x.data.reshape(x.shape)
+    return x.data.reshape(x.shape, order="F" if x.format == "csc" else "C")
 
 
 def _filled_columns(x: Any, weights: np.ndarray | None) -> tuple[np.ndarray, Moments]:
-    """Return the indices [K] of the columns of x [R, D], csr or dense, with entries in nearly all rows, and moments.
+    """Return the indices [K] of the columns of x [R, D] with entries in nearly all rows, and moments of these columns.
+
+    `x` is csr, csc or dense.
 
     `weights` [R] are those of the rows, None for ones.
     """
@@ -292,6 +294,9 @@ def _filled_columns(x: Any, weights: np.ndarray | None) -> tuple[np.ndarray, Mom
         moments = column_moments(x, _shares(weights))
         full = np.flatnonzero(moments.counts >= FILLED * max(rows, 1))
         return full, moments if len(full) == features else Moments(*(each[full] for each in moments))
+    if x.format == "csc":
+        full = np.flatnonzero(np.diff(x.indptr) >= FILLED * max(rows, 1))
+        return full, column_moments(x[:, full].toarray(), _shares(weights))
     some = np.linspace(0, rows - 1, SOME if rows else 0).astype(np.int64)
     found = np.concatenate([x.indices[x.indptr[row] : x.indptr[row + 1]] for row in some] or [[]])
     found.sort()
@@ -311,7 +316,7 @@ def _shifted(x: Any, center: np.ndarray) -> Any:
     rows, columns = x.shape[0], np.flatnonzero(center)
     dtype = index_dtype(rows * len(columns) + x.nnz, x.shape[1])
     indptr, indices = np.arange(rows + 1, dtype=dtype) * len(columns), np.tile(columns.astype(dtype), rows)
-    return x - type(x)((np.tile(center[columns], rows), indices, indptr), shape=x.shape)
+    return x - assemble("csr", indptr, indices, np.tile(center[columns], rows), x.shape)
 
 
 def _scales(x: Any, is_shifted: bool | None, known: Moments | None) -> np.ndarray | None:

@@ -203,11 +203,16 @@ def as_csr(x: Any, dtype: np.dtype) -> scipy.sparse.csr_array:
     """Return x as csr of that dtype, indices of one width, memory shared where it can be; dense zeros are dropped."""
     if isinstance(x, np.ndarray):
         return formats.to_format(np.ascontiguousarray(x, dtype), "csr")
-    if x.indptr.dtype != x.indices.dtype:
-        wide = np.promote_types(x.indptr.dtype, x.indices.dtype)
-        parts = x.data, x.indices.astype(wide, copy=False), x.indptr.astype(wide, copy=False)
-        x = formats.get("csr").build(dict(zip(("data", "indices", "indptr"), parts, strict=True)), x.shape)
-    return formats.astype(x, dtype, copy=False)
+    return formats.astype(with_one_width(x), dtype, copy=False)
+
+
+def with_one_width(x: Any) -> Any:
+    """Return csr or csc `x` with indptr and indices of one dtype, the wider one; itself if they are."""
+    if x.indptr.dtype == x.indices.dtype:
+        return x
+    wide = np.promote_types(x.indptr.dtype, x.indices.dtype)
+    parts = x.data, x.indices.astype(wide, copy=False), x.indptr.astype(wide, copy=False)
+    return formats.get(x.format).build(dict(zip(("data", "indices", "indptr"), parts, strict=True)), x.shape)
 
 
 def as_trained(x: Any, setup: Setup) -> Any:
