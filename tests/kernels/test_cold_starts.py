@@ -101,6 +101,7 @@ def test_child_that_was_forked_before_any_parallel_call_has_all_threads() -> Non
     assert run(code) == ["2"]
 
 
+@pytest.mark.covering(targets=lambda case: {case["before"], case["layer"]})
 @pytest.mark.parametrize("before", ["", "import numba; numba.set_num_threads(1)"], ids=["first", "loaded before"])
 @pytest.mark.parametrize("layer", threads.available_layers())
 def test_parallel_calls_of_several_threads_do_not_end_the_process(layer: str, before: str) -> None:

@@ -19,8 +19,8 @@ from tests.support.thread_counts import TWO_AT_MOST, share_out
 
 RULES = ("adamw", "centered_rmsprop", "group_adagrad", "nesterov", "rmsprop", "signum")
 """Next to adagrad, which most tests have, and those of `WAYS` that step the active rows alone."""
-LIKE_OTHERS = ("adamw", "nesterov", "rmsprop", "signum")
-"""Rules that have as many states as another one; each compiles loops."""
+LIKE_OTHERS = ("adamw", "group_adagrad", "nesterov", "rmsprop", "signum")
+"""Rules that have as many states as another one, or that tests of wide rows have; each compiles loops."""
 ADVERSARIAL = (
     *("no rows", "no columns", "no entries", "one entry", "empty rows", "duplicates", "explicit zeros", "nan and inf"),
     *("full row", "full column", "sorted"),
@@ -39,6 +39,9 @@ WIDTHS = (pytest.param("narrow", marks=pytest.mark.exhaustive), "width 33", "64 
 ROWS_OF = {"sgd": "empty rows", "ftrl": "plain", **dict.fromkeys(("momentum", "adam", "adagrad"), "duplicates")}
 """Of each rule the rows that it is tested on: each rule has a loop for each way to sum them, and those of sgd are
 summed as batches of one row are."""
+CLIPPED = (("adam", "step_by_step"), ("adagrad", "standard"))
+"""Rows that catch up, and all rows stepped: each further rule compiles a loop for settings with rescale and clip."""
+LONG = pytest.mark.exhaustive
 sparse_and_dense = pytest.mark.parametrize("get", [epochs.get, dense.get], ids=["sparse", "dense"])
 """Tests of arguments, which the epochs of batches of both kinds take alike."""
 
@@ -228,8 +231,14 @@ def rows_that_grow(dtype: type, longest: int = 40, columns: int = 90) -> Case:
     return from_rows(rows, np.concatenate(held), longest, columns, 1, dtype=dtype)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("batch_rows", [1, 4])
+@pytest.mark.parametrize(
+    ("batch_rows", "dtype"),
+    [
+        (1, np.float32),
+        (4, np.float64),
+        *(pytest.param(*pair, marks=LONG) for pair in ((1, np.float64), (4, np.float32))),
+    ],
+)
 def test_single_elements_are_stepped_for_every_count_of_columns(batch_rows: int, dtype: type) -> None:
     assert_as_defined(epochs.get("logistic", "adagrad"), rows_that_grow(dtype), batch_rows=batch_rows)
 
@@ -336,7 +345,7 @@ def test_rows_counted_alike_and_no_intercept() -> None:
 
 
 def test_numbers_that_change_nothing_are_left_out() -> None:
-    kernel, case = epochs.get("squared", "adagrad"), CASES["plain"]
+    kernel, case = epochs.get("softmax", "adagrad"), CASES["plain"]
     settings = np.array([get_rule("adagrad").settings(0.1, 0.0, 1e-10, 1.0, np.inf)], np.float32)
     assert_as_defined(kernel, case, settings=settings, settings_intercept=settings)
 
@@ -382,7 +391,17 @@ def test_a_batch_ends_with_its_epoch(get: Callable[..., Kernel], serial: bool, m
 
 @pytest.mark.parametrize(("rule", "way"), WAYS)
 def test_a_batch_ends_with_its_epoch_whatever_becomes_of_other_rows(rule: str, way: str) -> None:
-    case = replace(CASES[ROWS_OF.get(rule, "duplicates")], N=3)
+    kernel, case = epochs.get("softmax", rule, way), adversarial(ROWS_OF.get(rule, "duplicates"))
+    settings = unchanged(kernel, case)  # the loops of other tests
+    assert_as_defined(kernel, case, batch_rows=3, epoch_rows=4, **settings)
+
+
+@pytest.mark.parametrize(
+    ("rule", "way"),
+    [pytest.param(*way, marks=() if way in CLIPPED else LONG) for way in WAYS],
+)
+def test_every_way_rescales_and_clips_gradients(rule: str, way: str) -> None:
+    case = adversarial(ROWS_OF.get(rule, "duplicates"))
     assert_as_defined(epochs.get("squared", rule, way), case, batch_rows=3, epoch_rows=4)
 
 
