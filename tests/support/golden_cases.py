@@ -41,6 +41,20 @@ def cases(folder: Path, group: str) -> dict[str, dict]:
     return {case.get("id", f"{group}-{number:04d}"): case for number, case in enumerate(listed)}
 
 
+def one_of_each_kind(folder: Path, group: str, names: list[str]) -> list[str]:
+    """Return the cases that differ in more than lengths above 1 from those before them."""
+    kinds = {json.dumps(_kind(cases(folder, group)[name])): name for name in reversed(names)}
+    return [name for name in names if name in set(kinds.values())]
+
+
+def _kind(part: Any) -> Any:
+    """Return a recorded case, or a part of it, without names, with True for a length of 1 and False for another."""
+    if isinstance(part, dict):
+        kept = {name: _kind(value) for name, value in part.items() if name not in ("id", "key", "shape")}
+        return kept | {"is_one": [length == 1 for length in part.get("shape", ())]}
+    return [_kind(each) for each in part] if isinstance(part, list) else part
+
+
 @functools.cache
 def arrays_of(folder: Path, group: str) -> Mapping[str, np.ndarray]:
     """The arrays of a group by their key."""

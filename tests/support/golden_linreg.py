@@ -7,7 +7,7 @@ from tests.support.golden_models import compare, compare_grad_formats, updater
 from workbench import data, graph, ops
 from workbench.module import Module
 
-MOST_OF_SINGLE_ROWS = 3
+MOST_OF_SINGLE_ROWS = 1
 """Epochs that are compared of batches of one row, a thousand steps each; with `--exhaustive` all ten."""
 
 
