@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import workbench as wb
-from workbench import data
+from workbench import data, formats
 from workbench.data import contract
 from workbench.data.errors import DataError
 from workbench.data.sources.table import BUCKETS_OF_STREAM
@@ -154,3 +155,57 @@ def test_tables_are_predicted_in_blocks_as_whole_bit_for_bit(tmp_path, monkeypat
     assert found["blocks"][1] == 1500 - (late == "skip")
     assert bool(found["blocks"][2]) == (late in ("", "skip"))
     assert late != "" or len(list(model.apply_in_blocks(later))) > 3
+
+
+def counts(seed: int, factor: float = 1.0, rows: int = 3000):
+    """Return a frame whose label depends on three categories, next to counts of any size times a factor."""
+    pd = pytest.importorskip("pandas")
+    made = np.random.default_rng(seed)
+    codes = made.integers(0, 12, (3, rows))
+    y = (made.random(rows) < 1 / (1 + np.exp(-made.normal(0, 1, (3, 12))[np.arange(3)[:, None], codes].sum(0)))).astype(
+        int
+    )
+    named = {f"c{place}": [f"v{code}" for code in column] for place, column in enumerate(codes)}
+    sizes = {f"n{place}": np.exp(made.normal(2, 1.5, rows)).round() * factor for place in range(3)}
+    return pd.DataFrame({**named, **sizes, "clicked": y})
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_large_counts_among_categories_leave_the_model_as_good(tmp_path, seed):
+    found = {}
+    for name, columns in (("counts", slice(None)), ("none", ["c0", "c1", "c2", "clicked"]), ("larger", slice(None))):
+        frame = counts(seed, 2.0**20 if name == "larger" else 1.0)
+        frame.loc[:, columns].to_csv(path := tmp_path / f"{name}.csv", index=False)
+        found[name] = trained(path, passes=2, held_out=0.2)
+    losses = {name: one.held_out_quality()["log loss"] for name, one in found.items()}
+    assert losses["counts"] < 1.05 * losses["none"]
+    assert losses["larger"] == pytest.approx(losses["counts"], rel=0.02)
+    models = {name: one.trained("table", {"path": "", "label": "clicked"}) for name, one in found.items()}
+    assert found["counts"].scaling.scale.max() > streaming.UNLIKE
+    assert np.abs(models["counts"].arrays["w"]).max() < 10
+    (x, y), model = found["counts"].sample.rows(found["counts"].learner.features), models["counts"]
+    whole = scipy.sparse.csr_array(x * found["counts"].scaling.scale)[:, : model.features]  # as it came
+    scores = whole @ model.arrays["w"] + model.arrays["b"]
+    assert streaming.losses_of("binary", scores, y).mean() == pytest.approx(losses["counts"], rel=1e-3)
+
+
+def test_an_interrupted_training_of_scaled_columns_goes_on_to_the_same_bits(tmp_path):
+    counts(0).to_csv(path := tmp_path / "counts.csv", index=False)
+    given = "table", {"path": str(path), "label": "clicked"}, Options(passes=2), USUAL_MEMORY
+    whole, halted = streaming.FileTraining(*given), streaming.FileTraining(*given)
+    for _ in whole.training.events():
+        pass
+    for _, _ in zip(range(5), halted.training.events(), strict=False):
+        pass
+    assert halted.training.scaling.scale is not None
+    halted.save(tmp_path / "m", force=False)
+    again = streaming.FileTraining(*given)
+    assert again.resume(tmp_path / "m")
+    for _ in again.training.events():
+        pass
+    for name, array in whole.model().arrays.items():
+        np.testing.assert_array_equal(again.model().arrays[name], array)
+    about, arrays = formats.load_about(tmp_path / "m" / streaming.STATE_FILE)
+    for wrong in (arrays["scale"][:-1], 0 * arrays["scale"]):
+        with pytest.raises(ValueError, match="sizes of its arrays"):
+            StreamTraining(again.stream, Options(passes=2)).load_state(about, {**arrays, "scale": wrong})

@@ -162,7 +162,7 @@ class Scaling:
             return
         seen = np.unique(column[new])
         shares = None if weights is None else weights[row[new]].astype(np.float64)
-        sizes = _root_mean_squares(column[new], data[new], len(self.scale), shares)
+        sizes = root_mean_squares(column[new], data[new], len(self.scale), shares)
         self.scale[seen] = power(sizes[seen]) * self.row
 
 
@@ -344,15 +344,15 @@ def _scales(x: Any, is_shifted: bool | None, known: Moments | None) -> np.ndarra
         if is_near and x.nnz > 2 * PIECES * PIECE:
             starts = np.linspace(0, x.nnz - PIECE, PIECES).astype(np.int64)
             places = (starts[:, None] + np.arange(PIECE)).reshape(-1)
-            if not _are_unlike(_root_mean_squares(x.indices[places], x.data[places]), most):
+            if not _are_unlike(root_mean_squares(x.indices[places], x.data[places]), most):
                 return None
-        scale = _root_mean_squares(x.indices, x.data, x.shape[1])
+        scale = root_mean_squares(x.indices, x.data, x.shape[1])
     else:
         scale = np.hypot(moments.means, moments.deviations) * np.sqrt(x.shape[0] / np.maximum(moments.counts, 1))
     return np.where(scale > 0, scale, 1.0) if not is_near or _are_unlike(scale, most) else None
 
 
-def _root_mean_squares(
+def root_mean_squares(
     columns: np.ndarray, data: np.ndarray, features: int = 0, shares: np.ndarray | None = None
 ) -> np.ndarray:
     """Return the root mean square of the entries `data` [z] in each of their `columns` [z], each by its share [z]."""

@@ -2,7 +2,9 @@
 
 Memory holds the weights, the optimizer's states, some blocks and a sample of held-out rows. Weights grow with the
 columns that come, by doubling. AdaGrad does a step for each row; its rate is chosen on the first rows, by the loss of
-rows before they are learned. A row is held out by a hash of its number, so that it is the same in each pass.
+rows before they are learned. Columns whose values are far larger or smaller than those of most entries, as counts
+among categories, are divided by their root mean square in the first rows. A row is held out by a hash of its number, so
+that it is the same in each pass.
 """
 
 import json
@@ -32,6 +34,7 @@ from workbench.data.files.reading import fingerprint
 from workbench.data.labels import MOST_CLASSES, Labels, Names, Wanted, format_names, name_of, read_labels
 from workbench.formats.compressed import assemble
 from workbench.formats.files import bytes_memory
+from workbench.models.scaling import Scaling, has_penalty, root_mean_squares
 from workbench.option_text import typed, worded
 from workbench.training.block_cache import BlockCache
 from workbench.training.constant import why_worse
@@ -47,6 +50,8 @@ GRADIENTS = 10.0
 """The history of AdaGrad begins as if so many gradients of 1, times a typical value, had come: small first steps."""
 CHOOSING_ROWS, CHOOSING_ENTRIES = 20_000, 1 << 21
 """Rows, or entries, that a learning rate is chosen by: blocks of less are joined at the beginning."""
+UNLIKE = 30
+"""Root mean square of a column by the median size of all entries, or the inverse, from which on it is scaled."""
 LEAST_FEATURES = 1 << 10
 """Columns that weights are made for at first; twice as many each time that these do not suffice."""
 SAMPLED_ENTRIES = 1 << 20
@@ -295,6 +300,8 @@ class StreamTraining:
         self.rows_all = 0
         """Rows of the first pass."""
         self.cache: BlockCache | None = None
+        self.scaling = Scaling()
+        """How columns are scaled in the training, as the first rows tell; columns that these lack stay as they are."""
         self._note = ""
 
     # The training
@@ -391,11 +398,14 @@ class StreamTraining:
             rows, rows_held = np.flatnonzero(~held), np.flatnonzero(held)
             self.features = max(self.features, block.x.shape[1])
             if self.learner is None:
-                self.learner = self._first_learner(block.x, y, rows)
+                is_free = not has_penalty(self.options.options)
+                self.scaling = _scaling_of(block.x) if is_free else Scaling()
+                self.learner = self._first_learner(self._scaled(block.x), y, rows)
                 yield self._progress(self._choice())
             if self.features > self.learner.features:
                 self.learner = with_features(self.learner, _capacity(self.features, self.targets.width))
             x = assemble("csr", block.x.indptr, block.x.indices, block.x.data, (count, self.learner.features))
+            x = self._scaled(x)
             total = do_steps(self.learner, x, y, rows)
             if not math.isfinite(total):
                 self._refuse_diverged()
@@ -413,6 +423,12 @@ class StreamTraining:
         self.position = block.position
         note, self._note = self._note, ""
         yield self._progress(note)
+
+    def _scaled(self, x: Any) -> Any:
+        """Return rows x [R, D] as they are trained on."""
+        if (scale := self.scaling.scale) is not None and len(scale) < x.shape[1]:
+            self.scaling = Scaling(scale=np.pad(scale, (0, x.shape[1] - len(scale)), constant_values=1.0))
+        return self.scaling.rows(x)
 
     def _refuse_diverged(self) -> NoReturn:
         """Raise ValueError: losses or weights are not finite."""
@@ -510,6 +526,8 @@ class StreamTraining:
         if held is not None:
             hashes = np.concatenate([part[2] for part in self.sample.parts]).astype(np.int64)
             arrays |= {"x": held[0], "y": held[1], "hashes": hashes}
+        if self.scaling.scale is not None:
+            arrays["scale"] = self.scaling.scale
         formats.save(path, arrays, {**about, "training": values, "columns": self.learner.features})
 
     def load_state(self, about: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
@@ -524,6 +542,11 @@ class StreamTraining:
         states = {name.removeprefix("run:"): array for name, array in arrays.items() if name.startswith("run:")}
         learner.run.load_state_dict(states)
         self.learner, self.sums, self.sample = learner, _Sums(**values["sums"]), _Sample()
+        self.scaling = Scaling(scale=arrays.get("scale"))
+        if self.scaling.scale is not None and not (
+            self.scaling.scale.shape == (columns,) and (self.scaling.scale > 0).all()
+        ):
+            raise ValueError("sizes of its arrays differ")
         if "x" in arrays:
             x, count = arrays["x"], len(arrays["y"])
             if formats.format_of(x) != "csr" or x.shape != (count, columns) or len(arrays["hashes"]) != count:
@@ -564,6 +587,8 @@ class StreamTraining:
         if not all(np.isfinite(array).all() for array in arrays.values()):
             self._refuse_diverged()
         arrays["w"] = arrays["w"][: self.features] * np.float32(self.targets.scale)
+        if self.scaling.scale is not None:
+            arrays["w"] = (arrays["w"] / self.scaling.scale[: self.features, np.newaxis]).astype(np.float32)
         if "b" in arrays:
             arrays["b"] = (arrays["b"] * self.targets.scale + self.targets.shift).astype(np.float32)
         elif self.targets.shift:
@@ -578,6 +603,17 @@ class StreamTraining:
 def is_plain_number(value: Any) -> bool:
     """Return whether a value of JSON is a number, finite and not negative."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
+
+
+def _scaling_of(x: Any) -> Scaling:
+    """Return how the columns of the first rows x csr [R, D] are scaled: those that differ by far from most entries."""
+    sizes = np.abs(x.data)
+    typical = float(np.median(sizes)) if x.nnz else 0.0
+    if not typical or (sizes.max() <= UNLIKE * typical and sizes.min() * UNLIKE >= typical):
+        return Scaling()
+    scale = root_mean_squares(x.indices, x.data, x.shape[1]) / typical
+    is_far = (scale > UNLIKE) | ((scale > 0) & (scale * UNLIKE < 1))
+    return Scaling(scale=np.where(is_far, scale, 1.0)) if is_far.any() else Scaling()
 
 
 def do_steps(learner: Learner, x: Any, y: np.ndarray, rows: np.ndarray) -> float:
