@@ -12,7 +12,7 @@ from tests.support.cases import random_case
 from tests.support.implementations import same_bits
 from tests.support.thread_counts import TWO_AT_MOST, share_out
 
-WIDTHS = (1, 3, 16, 67)
+WIDTHS = (1, 3, 67, pytest.param(16, marks=pytest.mark.exhaustive))
 
 
 @pytest.fixture(autouse=True)
