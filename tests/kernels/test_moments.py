@@ -5,8 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from kernels import threads
-from kernels.moments import column_moments
+from kernels import KernelError, threads
+from kernels.moments import column_moments, largest_sizes, root_mean_squares
 
 
 def exact(column, shares):
@@ -79,3 +79,38 @@ def test_results_are_the_same_bits_for_every_layout_and_number_of_threads(shape)
             assert first.dtype == second.dtype
             assert first.tobytes() == second.tobytes()
     assert alone.means.shape == (shape[1],)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("seed", range(3))
+def test_sizes_of_entries_are_those_of_exact_sums(dtype, index, seed):
+    x, rng = matrix(seed, dtype), np.random.default_rng(seed)
+    kept = rng.permutation(np.flatnonzero(x))[: [x.size, 40, 7][seed]]
+    columns, data = (kept % 9).astype(index), x.reshape(-1)[kept]
+    data[0] *= [1, -1, 0][seed]  # a stored zero, too
+    shares = [None, rng.random(len(kept)), np.where(columns < 5, 0.0, 1.0)][seed]
+    for array in (columns, data):
+        array.flags.writeable = False
+    found, largest = root_mean_squares(columns, data, 11, shares), largest_sizes(columns, data, 11)
+    for column in range(11):
+        entries = [Fraction(float(value)) for value in data[columns == column]]
+        size = float(max(map(abs, entries), default=0))
+        assert (
+            size <= largest[column] <= 2 * size or (size == 0 and largest[column] == 1) or largest[column] == 2.0**1023
+        )
+        counted = [1.0] * len(entries) if shares is None else shares[columns == column]
+        if not (whole := sum(map(Fraction, counted))):
+            assert found[column] == 0
+            continue
+        scale = Fraction(size or 1.0)
+        square = sum(Fraction(c) * (e / scale) ** 2 for c, e in zip(counted, entries, strict=True)) / whole
+        assert found[column] == pytest.approx(float(np.sqrt(float(square)) * size), rel=1e-12), column
+
+
+def test_columns_out_of_range_are_refused_before_anything_is_written():
+    for columns in ([0, 3], [-1, 2]):
+        for sizes in (largest_sizes, root_mean_squares):
+            with pytest.raises(KernelError, match="expected 0 to 2"):
+                sizes(np.array(columns), np.ones(2), 3)
+    assert root_mean_squares(np.zeros(0, np.int32), np.zeros(0, np.float32), 0).size == 0

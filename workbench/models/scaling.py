@@ -24,7 +24,7 @@ from typing import Any, final
 
 import numpy as np
 
-from kernels.moments import Moments, column_moments
+from kernels.moments import Moments, column_moments, largest_sizes, root_mean_squares
 from workbench.formats.compressed import assemble, index_dtype
 
 UNLIKE = 30
@@ -221,7 +221,7 @@ def _shift_pairs(scaling: Scaling, x: Any, weights: np.ndarray | None) -> None:
     row, column, data = _entries(x)
     share = np.ones(x.shape[0]) / x.shape[0] if weights is None else weights / weights.sum(dtype=np.float64)
     present = np.bincount(column, share[row], x.shape[1])
-    largest = _largest(column, data, x.shape[1])
+    largest = largest_sizes(column, data, x.shape[1])
     part = data / largest[column]
     means = np.bincount(column, share[row] * part, x.shape[1])
     squares = np.bincount(column, share[row] * (part - means[column]) ** 2, x.shape[1])
@@ -344,23 +344,12 @@ def _scales(x: Any, is_shifted: bool | None, known: Moments | None) -> np.ndarra
         if is_near and x.nnz > 2 * PIECES * PIECE:
             starts = np.linspace(0, x.nnz - PIECE, PIECES).astype(np.int64)
             places = (starts[:, None] + np.arange(PIECE)).reshape(-1)
-            if not _are_unlike(root_mean_squares(x.indices[places], x.data[places]), most):
+            if not _are_unlike(root_mean_squares(x.indices[places], x.data[places], x.shape[1]), most):
                 return None
         scale = root_mean_squares(x.indices, x.data, x.shape[1])
     else:
         scale = np.hypot(moments.means, moments.deviations) * np.sqrt(x.shape[0] / np.maximum(moments.counts, 1))
     return np.where(scale > 0, scale, 1.0) if not is_near or _are_unlike(scale, most) else None
-
-
-def root_mean_squares(
-    columns: np.ndarray, data: np.ndarray, features: int = 0, shares: np.ndarray | None = None
-) -> np.ndarray:
-    """Return the root mean square of the entries `data` [z] in each of their `columns` [z], each by its share [z]."""
-    largest = _largest(columns, data, max(features, int(columns.max(initial=-1)) + 1))
-    squares = np.square(data / largest[columns], dtype=np.float64)
-    squares = np.bincount(columns, squares if shares is None else squares * shares, len(largest))
-    counts = np.bincount(columns, shares, len(largest))
-    return np.sqrt(squares / np.where(counts > 0, counts, 1)) * largest
 
 
 def _are_unlike(scale: np.ndarray, most: float) -> bool:
@@ -377,10 +366,3 @@ def _entries(x: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     row = np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))
     kept = np.flatnonzero(x.data)
     return row[kept], x.indices[kept], x.data[kept].astype(np.float64)
-
-
-def _largest(column: np.ndarray, data: np.ndarray, count: int) -> np.ndarray:
-    """Return a power of 2 near the largest size of the entries of each column [count], 1 without any."""
-    largest = np.zeros(count)
-    np.maximum.at(largest, column, np.abs(data))
-    return np.ldexp(1.0, np.where(largest > 0, np.minimum(np.frexp(largest)[1], 1023), 0))

@@ -23,6 +23,7 @@ from typing import Any, NoReturn, final
 import numpy as np
 import scipy.sparse
 
+from kernels.moments import root_mean_squares
 from kernels.registry import format_count, format_size
 from kernels.rules.missed import STEPS
 from workbench import data, formats
@@ -34,7 +35,7 @@ from workbench.data.files.reading import fingerprint
 from workbench.data.labels import MOST_CLASSES, Labels, Names, Wanted, format_names, name_of, read_labels
 from workbench.formats.compressed import assemble
 from workbench.formats.files import bytes_memory
-from workbench.models.scaling import Scaling, has_penalty, root_mean_squares
+from workbench.models.scaling import Scaling, has_penalty
 from workbench.option_text import typed, worded
 from workbench.training.block_cache import BlockCache
 from workbench.training.constant import why_worse
