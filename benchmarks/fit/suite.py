@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from typing import Annotated, Any, cast
 
@@ -49,7 +49,7 @@ HeldOut = Annotated[
 
 def measure(
     run: Run,
-    data: str = "",
+    data: list[str] | None = None,
     model: str = "",
     held_out: HeldOut = "0.2",
     positive: str = "",
@@ -68,7 +68,7 @@ def measure(
     Parameters
     ----------
     data
-        Your file or folder, or a data set; by default the suite's own.
+        Your file or folder, or a data set; several times for several, each a case; by default the suite's own.
     model
         Model, for --data; by default a guess, which is printed.
     positive
@@ -90,13 +90,17 @@ def measure(
     --------
     python -m benchmarks fit --data train.txt
     python -m benchmarks fit --data clicks.csv --label clicked
+    python -m benchmarks fit --data 100MB/texts.svm --data 100MB/clicks.csv
     """
     if seconds <= 0 or rounds < 1:
         raise BenchError(f"seconds is {seconds:g} and rounds {rounds}; expected above 0, and 1 or more.")
     chosen = run.choose(of_cases.CASES, [case for case in of_cases.CASES if case.name in of_cases.QUICK])
     if data:
         given = {"positive": positive, "model": model, "model_options": model_options, "width": width, "seed": seed}
-        chosen = [case_of_data(data, held_out, files, {name: value for name, value in given.items() if value})]
+        given = {name: value for name, value in given.items() if value}
+        chosen = [case_of_data(one, held_out, files, given) for one in data]
+        if len({case.name for case in chosen}) < len(chosen):  # files of one name in several folders
+            chosen = [replace(case, name=f"{one}, {case.model}") for one, case in zip(data, chosen, strict=True)]
     able = [(case, list_candidates(case.model, tuple(candidate or ()))) for case in chosen]
     started = time.strftime("%Y-%m-%dT%H:%M:%S")
     for place, (case, candidates) in enumerate(able):

@@ -4,14 +4,17 @@ import dataclasses
 import itertools
 import math
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.special
 from typer.testing import CliRunner
 
-from benchmarks.fit import candidates, cases, child, torch_loop
+from benchmarks import tables
+from benchmarks.fit import candidates, cases, child, suite, torch_loop
 from benchmarks.fit.candidates import project
+from benchmarks.harness import Run
 from benchmarks.shapes import BenchError
 from benchmarks.suites import bench as app
 from tests.support import fit_rows
@@ -316,3 +319,19 @@ def test_the_command_lists_known_names_and_helps():
         found = CliRunner().invoke(app, ["fit", *arguments])
         assert text.split(", bpr")[0] in f"{found.output}{found.exception}", arguments
     assert "--held-out" in CliRunner().invoke(app, ["fit", "--help"], env={"COLUMNS": "200"}).output
+
+
+def test_each_file_is_a_case_of_a_name_of_its_own(tmp_path, monkeypatch):
+    found = []
+    monkeypatch.setattr(suite, "Course", lambda run, case, *rest: found.append(case) or SimpleNamespace(records=list))
+    paths = [tmp_path / folder / "rows.svm" for folder in ("small", "large")]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_text("1 3:1\n-1 2:1\n" * 8)
+    run = Run(tables.FIT, tmp_path)
+    assert list(suite.measure(run, data=list(map(str, paths)))) == []
+    assert [case.name for case in found] == [f"{path}, logistic" for path in paths]
+    assert [case.settings["path"] for case in found] == list(map(str, paths))
+    found.clear()
+    list(suite.measure(run, data=[str(paths[0])]))
+    assert [case.name for case in found] == ["rows.svm, logistic"]
