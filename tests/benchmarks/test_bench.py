@@ -102,14 +102,14 @@ def test_a_wrong_kernel_is_refused_a_time(monkeypatch):
     monkeypatch.setattr(
         candidates.kernels, "get", lambda name: bad if name == "csr_dense" else kernels.registry.get(name)
     )
-    rows = measure(configurations.field_of(BenchmarkConfiguration("kernels", "csr_dense", TINY, 4)))
+    rows = measure(configurations.field_of(BenchmarkConfiguration("kernels", "csr_dense", TINY, 3)))
     assert rows["csr_dense"]["status"] == "wrong"
     assert rows["scipy.csr_dense"]["status"] == "ok"
 
 
 @pytest.mark.parametrize("task", [name for name in candidates.list_tasks() if name != "csr_to_dense"])
 def test_every_task_measures_and_every_candidate_of_ours_is_right(task):
-    rows = measure(configurations.field_of(BenchmarkConfiguration("kernels", task, TINY, 4))).values()
+    rows = measure(configurations.field_of(BenchmarkConfiguration("kernels", task, TINY, 3))).values()
     assert {row["status"] for row in rows if row["side"] == "project"} == {"ok"}
     assert {row["status"] for row in rows} <= {"ok", "unsupported"}
     assert max(row["error"] for row in rows if row["status"] == "ok") < 1e-5

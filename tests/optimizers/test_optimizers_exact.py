@@ -175,6 +175,7 @@ def repeated(monkeypatch):
 
 
 @every_rule
+@pytest.mark.covering
 @pytest.mark.parametrize("decay", [0.0, 0.1])
 @pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=SCHEDULES)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

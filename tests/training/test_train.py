@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse
 
 from kernels import sorting
+from tests.support.covering import all_pairs
 from workbench import data, models, optimizers, training
 from workbench.data.batches import in_memory
 from workbench.ops.products import NoRuleError
@@ -112,7 +113,16 @@ def test_batches_prepared_ahead_train_the_same_and_cost_what_was_waited(made):
     assert event.seconds_prepare > 0
 
 
-@pytest.mark.covering
+FUSED_BY = ("adagrad", "adam", "group_adagrad")
+"""Rules by which tests train with a fused gradient: of each, `tests/kernels/test_fused.py` compares the kernel."""
+
+
+def targets_of_fused(case: dict) -> set:
+    """Return the pairs of values of a case; none if its rule is not in `FUSED_BY`."""
+    return all_pairs(case) if case["optimizer"] in FUSED_BY else set()
+
+
+@pytest.mark.covering(targets=targets_of_fused)
 @pytest.mark.parametrize("format", ["csr", "coo"])
 @pytest.mark.parametrize("optimizer", optimizers.names())
 @pytest.mark.parametrize("shuffle", [True, False])
