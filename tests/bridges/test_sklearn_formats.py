@@ -29,8 +29,13 @@ def format_of(estimator):
     return estimator._learner.setup.format
 
 
+def targets_of_dense(case):
+    """Return each value of a case; none of other optimizers, which no line of an estimator tells from these."""
+    return set(case.values()) if case["optimizer"] in ("adam", "adagrad") else set()
+
+
 @pytest.mark.filterwarnings("ignore:Training ended worse:sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.covering(targets=lambda case: set(case.values()))
+@pytest.mark.covering(targets=targets_of_dense)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("optimizer", ["sgd", "adam", "adagrad", "momentum"])
 @pytest.mark.parametrize("estimator", [SparseClassifier, SparseRegressor])
@@ -94,8 +99,9 @@ def test_any_input_is_trained_dense(kind):
 
 
 def test_rows_are_held_as_asked(monkeypatch):
-    x, y = drawn(dtype=np.float32)
+    x, _ = drawn(dtype=np.float32)
     x.data = np.ceil(x.data * 9)
+    y = np.arange(x.shape[0]) % 3  # whose loops tests of kernels compile
     held = []
     take = learner.Run.take
 
