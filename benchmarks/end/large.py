@@ -143,7 +143,7 @@ def measured(
     reasons = {name: reason or each for name, each in reasons.items()}
     for name in [name for name, reason in reasons.items() if reason]:
         columns = known.pop(name)
-        yield columns | {"status": "unsupported", "reason": reasons[name]}
+        yield columns | {"status": "failed" if reason else "unsupported", "reason": reasons[name]}
     if not known:
         return
     with (

@@ -211,6 +211,6 @@ def test_files_that_would_fill_the_disk_are_not_written(tmp_path, monkeypatch):
     case = large.LargeCase("texts", 10_000, 51)
     assert "Its files take " in large.refused(case, tmp_path)
     found = list(large.measured(case, tmp_path, sys.executable, {}, print))
-    assert {record["status"] for record in found} == {"unsupported"}
+    assert {record["status"] for record in found} == {"failed"}, "and is tried again when there is room"
     assert not large.refused(large.LargeCase("texts", 1000), tmp_path)
     assert not list(tmp_path.iterdir())
