@@ -25,11 +25,11 @@ EVERY = [pytest.param(name, marks=() if name in FEW else pytest.mark.exhaustive)
 """Each other optimizer compiles loops of its own for the same lines of the estimators."""
 
 
-def begun(estimator, **given):
+def begun(estimator, classes=2, dtype=np.float64, **given):
     """Return an estimator after a call of `partial_fit`, and the rows of the next one."""
-    x, y = drawn(rows=80)
+    x, y = drawn(rows=80, classes=classes, dtype=dtype)
     ours = estimator(random_state=0, **given)
-    ours.partial_fit(x[:40], y[:40], **({"classes": [0, 1]} if is_classifier(ours) else {}))
+    ours.partial_fit(x[:40], y[:40], **({"classes": range(classes)} if is_classifier(ours) else {}))
     return ours, (x[40:], y[40:])
 
 
@@ -47,7 +47,8 @@ def test_a_learning_rate_is_taken_by_the_next_call(optimizer, estimator):
 @pytest.mark.parametrize("optimizer", EVERY)
 def test_every_optimizer_steps_as_one_whose_options_are_changed(optimizer, lazy):
     """Steps of an `Updater` by the same gradients: its options may change between steps."""
-    ours, more = begun(SparseClassifier, optimizer=optimizer, lazy=lazy)
+    shared = {"classes": 3, "dtype": np.float32}  # whose loops tests of kernels compile
+    ours, more = begun(SparseClassifier, **shared, optimizer=optimizer, lazy=lazy)
     other = pickle.loads(pickle.dumps(ours))
     ours.set_params(learning_rate=0.003, alpha=0.25).partial_fit(*more)
     other._learner.run.updater.options |= {"learning_rate": 0.003, "decay": 0.25}
