@@ -16,6 +16,9 @@ FEW = 1000
 MOST = 1 << 31
 """Numbers from which on it draws 64 bits for each."""
 
+TOGETHER, MANY_ROWS = 4, 1 << 16
+"""Neighbouring rows that `permutation_of_rows` keeps together, and rows from which on it does."""
+
 DRAWS, SPREAD = 1.48, 8
 """Draws for each number, of which up to 1.472 are needed in the mean, and spare ones by the root of their number."""
 
@@ -65,3 +68,38 @@ def permutation(random: np.random.Generator, total: int) -> np.ndarray:
         raw.state = state
         return random.permutation(total)
     return order
+
+
+def permutation_of_rows(random: np.random.Generator, total: int) -> np.ndarray:
+    """Return a random order of `total` rows, int64, in which of many rows each `TOGETHER` neighbours stay together.
+
+    Which rows are neighbours differs by a random offset from call to call. Of fewer than `MANY_ROWS` rows it is
+    `permutation`, as is what `random` must be like. O(total).
+
+    Notes
+    -----
+    It is for passes that visit single rows of a matrix in memory, as dual ascent does: the next rows are then in cache
+    lines and pages that were just read. Measured on one core of a Xeon (2 MB of L2, 480 MB of shared L3) with other
+    programs at work, a pass of dual ascent took 0.97 of the time with 99,000 texts (82 MB; 0.78 of the fastest passes),
+    0.66 with 1.8 million clicks (128 MB), 0.67 with 270,000 rows of 50 values (108 MB) and 0.7 with a million texts
+    (825 MB), and brought the duality gap as low, or of texts lower by 5 % less. With 8 rows together a pass took 0.5 to
+    0.8 of the time, and the gap fell by up to a tenth less; with more it falls far less, down to a third with blocks of
+    1 MB. With 33,000 rows of few columns 4 together need a tenth more passes, so that few rows are drawn one by one.
+
+    Two other orders were slower. To visit each block of 1 MB twice (Yu et al. 2010) took 1.6 times the time to the same
+    gap: a visit of a million texts is then 0.8 times as long, but 1.5 times as many are needed. To visit rows between
+    passes again whose dual variables hold 90 % of the change of the last pass took 0.96 to 1.03 of the time to gaps of
+    1e-2 to 1e-4 in the mean of 18 configurations, and 1.4 at worst; it gains a third where a decay is so weak that
+    Newton's method is what takes long (of texts 0.98 of the whole training).
+
+    Examples
+    --------
+    >>> order = permutation_of_rows(np.random.default_rng(0), 70_000)
+    >>> len(set(order.tolist())), round(float((np.diff(order) == 1).mean()), 2)
+    (70000, 0.75)
+    """
+    if total < MANY_ROWS:
+        return permutation(random, total)
+    first = permutation(random, -(-total // TOGETHER) + 1) * TOGETHER - random.integers(TOGETHER)
+    order = (first[:, None] + np.arange(TOGETHER)).reshape(-1)
+    return order[(order >= 0) & (order < total)]

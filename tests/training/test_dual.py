@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from kernels.permutation import MANY_ROWS, permutation_of_rows
 from tests.support.tiny_sweeps import trial_row
 from tests.support.wrong_steps import with_wrong_weights
 from tests.training.test_train import targets
@@ -151,3 +152,34 @@ def test_what_dual_ascent_does_not_train_is_refused_with_what_does(settings, exp
     reason = training.impossible_reason(replace(SETUP, **settings))
     assert reason.startswith("Dual ascent ")
     assert re.search(expected, reason)
+
+
+def test_neighbours_of_many_rows_stay_together_and_the_minimum_is_reached_as_soon():
+    many = data.load("power_law", rows=MANY_ROWS + 3, features=40, density=0.05, classes=2, seed=2, cache=False)
+    x, (y, width) = many.x.astype("float64"), targets(many, "logistic", "float64")
+    setup = replace(SETUP, dtype="float64", intercept=False, options={"decay": 1e-4})
+    run = training.Run(setup, x, y, width)
+    order, single = run.batches.order(0, by_rows=True), run.batches.order(0)
+    assert sorted(order.tolist()) == sorted(single.tolist()) == list(range(MANY_ROWS + 3))
+    assert np.mean(np.diff(order) == 1) > 0.7
+    assert np.mean(np.diff(single) == 1) < 0.01
+    assert len({int(run.batches.order(k, by_rows=True)[0]) % 4 for k in range(9)}) > 1  # other neighbours
+    for _ in run.events(8):
+        pass
+    scores, dual = x @ run.weights, run.state_dict()["dual"]
+    p = np.clip(y - dual, 1e-300, 1 - 1e-16)
+    penalty = 1e-4 / 2 * float((run.weights**2).sum())
+    above = np.mean(np.logaddexp(0, scores) - scores * y) + penalty
+    below = -np.mean(p * np.log(p) + (1 - p) * np.log1p(-p)) - penalty
+    np.testing.assert_allclose(x.T @ dual / (1e-4 * len(y)), run.weights, atol=1e-9)
+    assert 0 <= above - below < 1e-5 * above
+
+
+def test_few_rows_are_drawn_one_by_one():
+    for total in (0, 1, 5, 3000, MANY_ROWS - 1):
+        expected = np.random.default_rng(total).permutation(total)
+        np.testing.assert_array_equal(permutation_of_rows(np.random.default_rng(total), total), expected)
+    for total in range(MANY_ROWS, MANY_ROWS + 5):
+        for seed in range(5):
+            order = permutation_of_rows(np.random.default_rng(seed), total)
+            np.testing.assert_array_equal(np.sort(order), np.arange(total))

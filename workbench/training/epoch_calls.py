@@ -250,7 +250,7 @@ class EpochCalls:
         Parameters, states and step count change in place. Raises DataError for stored rows.
         """
         timer, batches = PhaseTimer(), self._batches()
-        order, x = batches.order(epoch), batches.x
+        order, x = batches.order(epoch, by_rows=isinstance(self.steps, DualSteps)), batches.x
         held = {name: array for name, _, array in batches.labels}
         if isinstance(self.steps, DualSteps):
             self.steps.begin(x)

@@ -30,7 +30,7 @@ import numpy as np
 
 from kernels import aligned
 from kernels.epochs import dual_decays
-from kernels.permutation import permutation
+from kernels.permutation import permutation_of_rows
 from workbench.models.scaling import Scaling, linear_scaling
 from workbench.training.descent import (
     MOST_PASSES,
@@ -645,7 +645,7 @@ def _search(
 def _orders(total: int, count: int, generator: np.random.Generator) -> Iterator[np.ndarray]:
     """Yield `count` random orders of `total` rows, int64 [total], by generators that `generator` seeds."""
     for seed in generator.integers(2**63, size=count).tolist():
-        yield permutation(np.random.default_rng(seed), total)
+        yield permutation_of_rows(np.random.default_rng(seed), total)
 
 
 def _sample_parts(rows: _Rows, generator: np.random.Generator) -> np.ndarray | None:

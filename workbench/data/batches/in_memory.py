@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from kernels import plan
-from kernels.permutation import permutation
+from kernels.permutation import permutation, permutation_of_rows
 from kernels.plan import BatchPlan
 from workbench import formats
 from workbench.data.batches import slicing
@@ -171,13 +171,15 @@ class Batches(Feed):
         places = np.concatenate([np.arange(begin, end), np.arange(pad) % self.total])
         return self.of_rows(places if order is None else order[places], pad)
 
-    def order(self, number: int = 0) -> np.ndarray:
+    def order(self, number: int = 0, by_rows: bool = False) -> np.ndarray:
         """Return the row indices of the batches of epoch `number`, one batch after the other, int64.
 
-        Each batch has `rows` of them, the last perhaps fewer. Raises as `epoch` does.
+        Each batch has `rows` of them, the last perhaps fewer. `by_rows` is for passes that visit single rows: of
+        many, neighbours then stay together, as in `kernels.permutation.permutation_of_rows`. Raises as `epoch` does.
         """
         self._require_unchanged(number)
-        order = _drawn(self.total, self.seed, number) if self.shuffle else np.arange(self.total)
+        draw = _drawn_of_rows if by_rows else _drawn
+        order = draw(self.total, self.seed, number) if self.shuffle else np.arange(self.total)
         return order if self.last == "keep" else np.resize(order, self.count(number) * self.rows)
 
     def _require_unchanged(self, number: int) -> None:
@@ -209,6 +211,11 @@ class Batches(Feed):
 def _drawn(total: int, seed: int, number: int) -> np.ndarray:
     """Return the random order of `total` rows in epoch `number`, int64, the same for the same seed."""
     return permutation(np.random.default_rng((seed, number)), total)
+
+
+def _drawn_of_rows(total: int, seed: int, number: int) -> np.ndarray:
+    """Return `_drawn`, with neighbours of many rows together."""
+    return permutation_of_rows(np.random.default_rng((seed, number)), total)
 
 
 def _name_arrays(arrays: Any, default: str, what: str) -> dict[str, Any]:
