@@ -79,12 +79,12 @@ def permutation_of_rows(random: np.random.Generator, total: int) -> np.ndarray:
     Notes
     -----
     It is for passes that visit single rows of a matrix in memory, as dual ascent does: the next rows are then in cache
-    lines and pages that were just read. Measured on one core of a Xeon (2 MB of L2, 480 MB of shared L3) with other
-    programs at work, a pass of dual ascent took 0.97 of the time with 99,000 texts (82 MB; 0.78 of the fastest passes),
-    0.66 with 1.8 million clicks (128 MB), 0.67 with 270,000 rows of 50 values (108 MB) and 0.7 with a million texts
-    (825 MB), and brought the duality gap as low, or of texts lower by 5 % less. With 8 rows together a pass took 0.5 to
-    0.8 of the time, and the gap fell by up to a tenth less; with more it falls far less, down to a third with blocks of
-    1 MB. With 33,000 rows of few columns 4 together need a tenth more passes, so that few rows are drawn one by one.
+    lines and pages that were just read. Measured in turns on one core of a Xeon (2 MB of L2, 480 MB of shared L3) that
+    was busy with other programs, a pass of dual ascent took 0.8 to 0.97 of the time with 99,000 texts (82 MB), 0.66 to
+    0.77 with 1.8 million clicks (128 MB), 0.55 to 0.67 with 270,000 rows of 50 values (108 MB) and 0.7 with a million
+    texts (825 MB). The duality gap was as low after as many passes, but that of texts, after up to 1.12 times as many.
+    With 8 rows together a pass took 0.5 to 0.8 of the time, but 33,000 rows of few columns needed 1.3 times as many
+    passes, and with 4 of them 1.1, so few rows are drawn one by one. With blocks of 1 MB it is up to 3 times as many.
 
     Two other orders were slower. To visit each block of 1 MB twice (Yu et al. 2010) took 1.6 times the time to the same
     gap: a visit of a million texts is then 0.8 times as long, but 1.5 times as many are needed. To visit rows between
