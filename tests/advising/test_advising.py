@@ -224,4 +224,4 @@ def test_an_error_while_measuring_in_this_process_ends_the_run(error, state, tmp
 def test_seconds_over_the_budget_are_not_shown_as_progress(tmp_path):
     settings, _ = advice.settings_of(svmlight(tmp_path / "clicks.txt"))
     answer = advice.advise(settings, 10.0, seconds_spent=12.0)
-    assert "0 trials in 12 s, over the budget of 10 s." in answer.spent
+    assert re.search(r"\b0 trials in 1[2-9] s, over the budget of 10 s\.", answer.spent)  # 12 s and what planning takes
