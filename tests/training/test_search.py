@@ -95,6 +95,26 @@ def test_a_price_among_categories_does_not_hide_the_best_decay(price):
     assert losses[0] < 1.01 * losses[1:].min()
 
 
+@pytest.mark.parametrize(("largest", "method"), [(9, "dual ascent"), (1000, "Newton's method")])
+def test_many_entries_are_searched_by_dual_ascent_unless_some_columns_outweigh_the_others(monkeypatch, largest, method):
+    """Both find weights as good for rows held out."""
+    made = np.random.default_rng(5)
+    counts = (made.random((600, 300)) < 0.05).astype(np.float32)
+    counts[:, :5] *= largest
+    scores = counts @ (made.normal(size=300) / np.where(np.arange(300) < 5, largest, 1))
+    y = (scores + 0.1 * made.normal(size=600) > np.median(scores)).astype(np.float32)[:, None]
+    given = {"outputs": 1, "has_intercept": True, "count": 6, "seed": 0}
+    x, held_out = scipy.sparse.csr_array(counts[:500]), counts[500:]
+    found = {}
+    for many in (0, 10**9):
+        monkeypatch.setattr(search, "MANY_UNLIKE", many)
+        found[many] = search.search_decay(x, y[:500], None, "logistic", **given)
+    assert found[0].choice.method == method
+    assert found[10**9].choice.method == "Newton's method"
+    losses = [LOSSES["logistic"]((held_out @ one.weights + one.intercept)[None], y[500:])[0] for one in found.values()]
+    assert np.mean(losses[0]) < 1.1 * np.mean(losses[1])
+
+
 def test_a_search_on_rows_that_can_be_separated_ends_when_the_loss_is_small():
     generator = np.random.default_rng(0)
     x = generator.normal(size=(3000, 10)).astype(np.float32)

@@ -84,6 +84,11 @@ NEWTON = "Newton's method"
 """Name of the method in `Choice`, in place of dual ascent."""
 MOST_UNLIKE = 2**18
 """Entries up to which columns of very different scales that are more than rows are searched by Newton's method."""
+MANY_UNLIKE, LIKE = 2**20, 10.0
+"""Entries from which on dual ascent searches columns of different scales too, if what it does not scale makes the mean
+sum of squares of a row at most `LIKE` times as large. Of counts up to 99, 63 million entries in 500,000 columns, it
+takes 13 s; Newton's method, whose passes are many where a decay is weak, over 180 s. 2.5 to 11 million entries in
+20,000 to 100,000 columns take 0.2 to 0.8 of the time, and the held-out loss is at most 0.3 % higher."""
 UNSEARCHED = 1e-3
 """Decay if none is given and none is searched, by the mean sum of squares of a row."""
 LEAST_ROWS, FEWEST_ROWS = 20, 100
@@ -338,7 +343,7 @@ def search_decay(
     is_unlike, first = task.rows.penalty is not None, 0
     is_descent = epochs is None and folds is None and _is_narrow(task.rows)
     if is_unlike and (x.shape[1] <= x.shape[0] or x.nnz <= MOST_UNLIKE):
-        is_descent = True
+        is_descent = is_descent or x.nnz <= MANY_UNLIKE or task.unlikeness > LIKE
     unit = float(np.mean(np.square(task.scaling.target_scale)))
     with losses_times(lambda: unit):
         if is_descent and (epochs or folds):
@@ -397,6 +402,13 @@ class _Task(NamedTuple):
     features: int
     active: np.ndarray | None
     square: float
+
+    @property
+    def unlikeness(self) -> float:
+        """Mean sum of squares of a row that is not scaled, over that of a scaled one."""
+        values = self.shifted.x.data
+        with np.errstate(over="ignore"):
+            return float(np.dot(values, values)) / self.shifted.x.shape[0] / self.square
 
     def found(self, descent: Descent, epochs: int, decay: float, gained: float, choice: Choice | None = None) -> Found:
         """Return the result at the end of a descent on `rows`, for the columns and targets that came."""
