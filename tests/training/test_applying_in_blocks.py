@@ -63,7 +63,7 @@ def test_rows_without_labels_and_packed_ones_are_predicted_too(tmp_path, monkeyp
 
 @pytest.mark.parametrize(
     ("line", "message"),
-    [("1 9999:1", "column 9999 is out of range"), ("1 3:x", "no finite number"), ("1 4:1 3:1", "column 3")],
+    [("1 9999:x", "no finite number"), ("1 3:x", "no finite number"), ("1 4:1 3:1", "column 3")],
 )
 def test_invalid_rows_far_in_the_file_are_refused_with_the_line(tmp_path, monkeypatch, line, message):
     text = lines(4, ("-1", "1"))
@@ -75,6 +75,24 @@ def test_invalid_rows_far_in_the_file_are_refused_with_the_line(tmp_path, monkey
         model.apply(later)
     with pytest.raises(DataError, match="holds no rows"):
         model.apply(write(tmp_path / "none.svm", ["# nothing"]))
+
+
+@pytest.mark.parametrize("labels", ["1 ", ""])
+def test_columns_that_the_model_does_not_know_are_left_out_with_a_warning(tmp_path, monkeypatch, labels):
+    text = lines(6, ("-1", "1"))
+    wb.train(write(tmp_path / "a.svm", text), stream=True).save(tmp_path / "model")
+    model = wb.load_model(tmp_path / "model")
+    bare = [labels + line.partition("#")[0].partition(" ")[2] for line in text if ":" in line.partition("#")[0]]
+    known = model.apply(write(tmp_path / "known.svm", bare))
+    later = write(tmp_path / "later.svm", [bare[0], *(f"{line} 9999:2" for line in bare[1:])])
+    for size in (trained.STREAMED_BYTES, 5000):
+        monkeypatch.setattr(trained, "STREAMED_BYTES", size)
+        with pytest.warns(UserWarning, match=f"^later.svm has {len(bare) - 1} entries in columns that are"):
+            found = model.apply(later)
+        assert np.array_equal(found.values, known.values)
+        assert found.quality == known.quality
+    with pytest.raises(DataError, match="column 9999 is out of range"):
+        wb.load(later, dataset="svmlight", features=model.features, kind="classes" if labels else "none")
 
 
 def test_the_command_shows_the_first_rows_of_all_blocks(tmp_path, monkeypatch, capsys):

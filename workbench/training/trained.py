@@ -654,6 +654,8 @@ class TrainedModel:
         given = {**own, **reread, "path": path}
         if "features" in source.parameters:
             given["features"] = self.facts.get("features_before", self.features)
+        if "unknown" in source.parameters:
+            given["unknown"] = "empty"
         try:
             return source.open_stream(STREAMED_BYTES, given)
         except data.DataError:  # what reading it whole takes, or refuses in other words

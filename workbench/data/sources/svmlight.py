@@ -4,12 +4,14 @@ import dataclasses
 import itertools
 import os
 import re
+import warnings
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import numpy as np
 import scipy.sparse
 
+from kernels.registry import format_count
 from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks, Stream, StreamedBlock, canonical
 from workbench.data.errors import AS_WHOLE, DataError
@@ -65,12 +67,14 @@ def make(
     features: int | None = None,
     zero_based: bool | str = "auto",
     bits: int | None = None,
+    unknown: str = "refuse",
     wanted: Wanted = GUESSED,
 ) -> Dataset:
     """Return the rows of the file, columns as numbered in it.
 
     `features` is the number of columns, None the highest index there is: give it when a test file must fit a training
-    file. `bits` takes column numbers modulo 2**bits; entries that meet in a column are summed.
+    file. Columns beyond it are refused, or with unknown = "empty" left out, which a warning says. `bits` takes column
+    numbers modulo 2**bits; entries that meet in a column are summed.
     `zero_based` says whether columns count from 0; `auto` takes what a comment above the rows says, as
     scikit-learn writes it, else they do when a 0 occurs. `kind` of labels
     is `classes`, `numbers` or `multilabel` (labels with commas between them); None guesses: up to 1,000 different whole
@@ -81,36 +85,42 @@ def make(
     left out, which `facts["guesses"]` says. Refused (`DataError`): a missing or invalid file; columns unsorted, twice
     in a row or beyond `features`, queries of some rows only, with the line; rows that all lack features.
     """
-    _check(features, zero_based, bits)
+    _check(features, zero_based, bits, unknown)
     zero_based = _base(path) if zero_based == "auto" else zero_based
     if variant := variant_of(path):
         if bits is not None:
             raise DataError(f"bits is {bits}, and {path} looks like {variant}; leave bits out.")
-        return _read_variant(path, variant, features, zero_based, wanted)
+        return _read_variant(path, variant, features, zero_based, unknown, wanted)
     if wanted.kind == NONE:
         with reading(path, TEXT):
-            return read_unlabelled(path, lacks_svmlight_label, lambda copy: make(copy, features, zero_based, bits))
-    from_zero = bool(zero_based)
+            return read_unlabelled(
+                path, lacks_svmlight_label, lambda copy: make(copy, features, zero_based, bits, unknown)
+            )
+    from_zero, most = bool(zero_based), _most(features, bits, unknown)
     with reading(path, TEXT):
         require_labels(path, lacks_svmlight_label)
         try:
             rows, has_several = _read(path, wanted)
             if zero_based == "auto":
                 from_zero = not len(rows.columns) or int(rows.columns.min()) == 0
-            x = svmlight.csr_of(rows, features if bits is None else None, from_zero, is_own=True)
-            x, groups = x if bits is None else _hashed(x, bits), _groups(rows.queries, path)
+            x, groups = svmlight.csr_of(rows, most, from_zero, is_own=True), _groups(rows.queries, path)
+            if bits is not None:
+                x = _hashed(x, bits)
+            elif unknown == "empty" and features is not None:
+                x, left_out = _within(x, features)
+                _warn_of_left_out(path, left_out)
             labels = _tuples(rows) if has_several else rows.labels
             del rows
             place, reread = place_in(path, svmlight.holds_row), _reread(from_zero, bits)
             return dataset_of("svmlight", x, labels, wanted, path, place, groups, reread=reread)
         except svmlight.InvalidLineError:
             is_multilabel = wanted.kind == "multilabel" or (not wanted.kind and svmlight.has_several_labels(path))
-            _refuse_first_error(path, features, from_zero, is_multilabel)
+            _refuse_first_error(path, most, from_zero, is_multilabel)
             raise
 
 
 def _read_variant(
-    path: str | os.PathLike, variant: str, features: int | None, zero_based: bool | str, wanted: Wanted
+    path: str | os.PathLike, variant: str, features: int | None, zero_based: bool | str, unknown: str, wanted: Wanted
 ) -> Dataset:
     """Return the data set of text that is svmlight but for its `variant`, read from a copy with the same line numbers.
 
@@ -140,7 +150,7 @@ def _read_variant(
     has_words = variant == WORDS_AS_LABELS and wanted.kind != NONE
     with reading(path, TEXT), rewrite_lines(path, rewrite) as copy:
         width = counted[0] if counted and features is None else features
-        made = make(copy, width, zero_based, None, AS_NUMBERS if has_words else wanted)
+        made = make(copy, width, zero_based, None, unknown, AS_NUMBERS if has_words else wanted)
         if variant == LIBFFM:
             made = dataclasses.replace(made, facts={**made.facts, "guesses": (WITHOUT_FIELDS,)})
         if not has_words:
@@ -154,19 +164,21 @@ def blocks(
     features: int | None = None,
     zero_based: bool | str = "auto",
     bits: int | None = None,
+    unknown: str = "refuse",
     wanted: Wanted = GUESSED,
 ) -> RowBlocks:
     """Return the rows of the file in blocks of some thousand lines, parameters as for `make`.
 
     With `zero_based` "auto" the file is read once before, for a column 0. Rows with several labels (`multilabel`),
-    none, or words as labels, and libffm text are read whole. Raises DataError with the line.
+    none, or words as labels, and libffm text are read whole, and all with `bits` or where columns are left out. Raises
+    DataError with the line.
     """
-    _check(features, zero_based, bits)
+    _check(features, zero_based, bits, unknown)
     zero_based = _base(path) if zero_based == "auto" else zero_based
-    if wanted.kind in ("multilabel", NONE) or variant_of(path) or bits is not None:
+    if wanted.kind in ("multilabel", NONE) or variant_of(path) or bits is not None or unknown == "empty":
         from workbench.data.stored.converting import blocks_of
 
-        return blocks_of(make(path, features, zero_based, bits, wanted))
+        return blocks_of(make(path, features, zero_based, bits, unknown, wanted))
     with reading(path, TEXT):
         require_labels(path, lacks_svmlight_label)
     from_zero = bool(zero_based)
@@ -213,6 +225,7 @@ def stream(
     features: int | None = None,
     zero_based: bool | str = "auto",
     bits: int | None = None,
+    unknown: str = "refuse",
 ) -> Stream:
     """Return the rows of the file for one pass, `size` bytes at once; parameters as for `make`.
 
@@ -220,7 +233,7 @@ def stream(
     from 1: whether there is a 0 is known only at the end. Rows with several labels, and the variants of the form, are
     refused.
     """
-    _check(features, zero_based, bits)
+    _check(features, zero_based, bits, unknown)
     base = _base(path) if zero_based == "auto" else zero_based
     from_zero = bool(base)  # also for "auto"
     with reading(path, TEXT):
@@ -229,13 +242,20 @@ def stream(
             raise DataError(f"{path} looks like {variant}, which is not read block by block.\n{AS_WHOLE}")
         end = os.stat(path).st_size if not compression_of(path) else None
     place, facts = place_in(path, svmlight.holds_row), {"reread": _reread(from_zero, bits)}
-    return Stream(lambda start: _streamed(path, size, start, features, from_zero, bits), end, facts, place)
+    return Stream(lambda start: _streamed(path, size, start, features, from_zero, bits, unknown), end, facts, place)
 
 
 def _streamed(
-    path: str | os.PathLike, size: int, start: int, features: int | None, zero_based: bool, bits: int | None
+    path: str | os.PathLike,
+    size: int,
+    start: int,
+    features: int | None,
+    zero_based: bool,
+    bits: int | None,
+    unknown: str,
 ) -> Iterator[StreamedBlock]:
     """Yield the rows from byte `start` of the text on; DataError, with the line, for invalid text."""
+    most = _most(features, bits, unknown)
 
     def parse(block: LentText) -> tuple[scipy.sparse.csr_array, np.ndarray] | Exception:
         """Return (CSR array over lent memory, labels) of the lines, or why they are invalid."""
@@ -244,19 +264,23 @@ def _streamed(
             if not is_clean(block):
                 return svmlight.InvalidLineError("it is not UTF-8")
             rows = svmlight.read_lent(block.text, block.size, block.others)
-            x = svmlight.csr_of(rows, features if bits is None else None, zero_based, is_own=True)
+            x = svmlight.csr_of(rows, most, zero_based, is_own=True)
             return x if bits is None else canonical(_hashed(x, bits)), rows.labels
         except svmlight.InvalidLineError as error:
             return error
 
     with reading(path, TEXT):
-        before, width = start, 0
+        before, width, left_out = start, 0, 0
         for made, position in parse_lent(path, parse, size, start):
             if isinstance(made, Exception):
-                _refuse_lines(path, before, position, features, zero_based, made)
+                _refuse_lines(path, before, position, most, zero_based, made)
             x, labels = made
+            if unknown == "empty" and features is not None and bits is None:
+                x, count = _within(x, features)
+                left_out += count
             before, width = position, max(width, x.shape[1])
             yield StreamedBlock(assemble("csr", x.indptr, x.indices, x.data, (x.shape[0], width)), labels, position)
+        _warn_of_left_out(path, left_out)
 
 
 def _refuse_lines(
@@ -286,6 +310,27 @@ def _base(path: str | os.PathLike) -> bool | str:
         return "auto" if found is None else found[1].lower() == b"zero"
 
 
+def _most(features: int | None, bits: int | None, unknown: str) -> int | None:
+    """Return how many columns a line may name; None for any number: of those to be hashed, or left out afterwards."""
+    return None if bits is not None or unknown == "empty" else features
+
+
+def _within(x: scipy.sparse.csr_array, features: int) -> tuple[scipy.sparse.csr_array, int]:
+    """Return the rows with `features` columns, and how many entries of further columns are left out."""
+    if x.shape[1] <= features:
+        return assemble("csr", x.indptr, x.indices, x.data, (x.shape[0], features)), 0
+    known = x[:, :features]
+    return known, x.nnz - known.nnz
+
+
+def _warn_of_left_out(path: str | os.PathLike, count: int) -> None:
+    """Warn of entries that are left out, unless there are none; the path may be that of a copy, with the same name."""
+    if count:
+        entries = format_count(count, "entry")
+        text = f"{os.path.basename(path)} has {entries} in columns that are not known; they are left out."
+        warnings.warn(text, stacklevel=2)
+
+
 def _hashed(x: scipy.sparse.csr_array, bits: int) -> scipy.sparse.csr_array:
     """Return the rows with columns modulo 2**bits, neither sorted nor summed."""
     return assemble("csr", x.indptr, x.indices & (2**bits - 1), x.data, (x.shape[0], 2**bits))
@@ -299,12 +344,18 @@ def _reread(zero_based: bool, bits: int | None) -> dict[str, Any]:
 MOST_BITS = 30
 
 
-def _check(features: int | None, zero_based: bool | str, bits: int | None) -> None:
+UNKNOWN = ("refuse", "empty")
+
+
+def _check(features: int | None, zero_based: bool | str, bits: int | None, unknown: str = "refuse") -> None:
     """Raise DataError for invalid values.
 
-    `features` is None or a count of columns, `zero_based` True, False or "auto", `bits` None or 1 to `MOST_BITS`.
+    `features` is None or a count of columns, `zero_based` True, False or "auto", `bits` None or 1 to `MOST_BITS`,
+    `unknown` one of `UNKNOWN`.
     """
     check_features(features)
+    if unknown not in UNKNOWN:
+        raise DataError(f"unknown is {unknown!r}; it is one of {', '.join(UNKNOWN)}.")
     if bits is not None and (type(bits) is not int or not 1 <= bits <= MOST_BITS):
         raise DataError(f"bits is {bits!r}; columns are taken modulo 2**bits, of 1 to {MOST_BITS} bits.")
     if bits is not None and features not in (None, 2**bits):
