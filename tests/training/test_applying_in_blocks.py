@@ -4,6 +4,8 @@ import csv
 
 import numpy as np
 import pytest
+import scipy.sparse
+from sklearn.datasets import dump_svmlight_file
 
 import workbench as wb
 from tests.training.test_streaming import ROWS, lines, write
@@ -75,6 +77,20 @@ def test_invalid_rows_far_in_the_file_are_refused_with_the_line(tmp_path, monkey
         model.apply(later)
     with pytest.raises(DataError, match="holds no rows"):
         model.apply(write(tmp_path / "none.svm", ["# nothing"]))
+
+
+@pytest.mark.parametrize("zero_based", [True, False])
+def test_columns_of_text_are_counted_as_all_rows_tell_for_a_model_of_a_matrix(tmp_path, zero_based):
+    made = np.random.default_rng(7)
+    x = scipy.sparse.random_array((200, 30), density=0.2, rng=made, format="csr", dtype=np.float32)
+    y = np.asarray(x.sum(axis=1) > x.sum(axis=1).mean(), int)
+    model = wb.train(x, y, search=0, random_state=0)
+    model.save(tmp_path / "model")
+    later = x.toarray()
+    later[:, -1] = 0  # so that no column is out of range when counted from the other end
+    dump_svmlight_file(later, y, str(tmp_path / "later.svm"), zero_based=zero_based)
+    found = wb.load_model(tmp_path / "model").apply(tmp_path / "later.svm")
+    assert np.array_equal(found.values.astype(int), model.predict(later))
 
 
 @pytest.mark.parametrize("labels", ["1 ", ""])

@@ -652,6 +652,8 @@ class TrainedModel:
             return None
         own = {key: value for key, value in self.parameters.items() if key in source.parameters}
         given = {**own, **reread, "path": path}
+        if "zero_based" in source.parameters and given.get("zero_based", "auto") == "auto":
+            return None  # the model is of a matrix, and all rows tell whether columns of the text count from 0
         if "features" in source.parameters:
             given["features"] = self.facts.get("features_before", self.features)
         if "unknown" in source.parameters:
