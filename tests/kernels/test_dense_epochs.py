@@ -60,8 +60,8 @@ def no_intercept(kernel: Kernel) -> dict[str, np.ndarray]:
 
 
 STRIPED = {"dense": ("adagrad", 1), "csr": ("adagrad", 3), "float16": ("sgd", 20)}
-"""Of ways to hold rows a rule with the width of its weights, each of which has a loop of stripes of its own. Numbers of
-8 bits are widened as those of 16 bits are; tests of adversarial rows have both."""
+"""For each storage of the rows, a rule and the width of its weights; each pair compiles a striped loop. uint8 is left
+out, as it is widened like float16; the tests of adversarial rows have both."""
 MORE_STRIPED = (("group_adagrad", 3), ("group_adagrad", 20))
 
 
