@@ -85,7 +85,7 @@ def steps_with(optimizer, gradients):
     return np.concatenate([variable.numpy().ravel() for variable in variables])
 
 
-@pytest.mark.covering(targets=lambda case: {case["rule"], str(case["limit"])})  # no rule has code of its own for a limit
+@pytest.mark.covering(targets=lambda case: {case["rule"], str(case["limit"])})  # no rule has its own code for a limit
 @pytest.mark.parametrize("limit", LIMITS, ids=str)
 @pytest.mark.parametrize("rule", optimizers.names())
 def test_gradients_are_clipped_after_repeated_rows_are_summed(rule, limit):
